@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cachedtime: the time of day for the price of one load.
+ *
+ *	#include <cachedtime.h>
+ *
+ *	int64_t now = ct_now_ms();
+ *
+ *	cc -O2 app.c -lcachedtime
+ *	CT_TICK=500us ./a.out
+ *
+ * There is nothing to set up. The first read answers from the kernel's clock
+ * and starts a thread, the ticker, which from then on publishes the time in
+ * ct_page; later reads are one load from there. Whatever keeps the ticker from
+ * running (a fork, a limit, a sandbox, ct_stop()) sends each reader back to
+ * the kernel's clock: that costs speed, never correctness.
+ *
+ * wall is CLOCK_REALTIME: Unix time, which the administrator may step.
+ * mono is CLOCK_MONOTONIC: never goes back, counts no suspend.
+ *
+ * A cached value is at most one tick old plus the ticker's lateness, which
+ * ct_status() reports. Nothing here prints, exits or changes errno.
+ */
+#ifndef CACHEDTIME_H
+#define CACHEDTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cachedtime/page.h>
+#include <cachedtime/version.h>
+
+#define CT_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The page that this process reads. One address in the whole process, which
+ * is why the library is not to be linked with -Bsymbolic.
+ */
+extern CT_API struct ct_page ct_page;
+
+/* The words of the page that have a reader. */
+enum ct_word {
+	CT_WORD_WALL_S,
+	CT_WORD_WALL_MS,
+	CT_WORD_WALL_US,
+	CT_WORD_WALL_NS,
+	CT_WORD_WALL_MS_F64,
+	CT_WORD_MONO_MS,
+	CT_WORD_MONO_US,
+	CT_WORD_MONO_NS,
+	CT_WORD_BOOT_MS,
+	CT_WORDS
+};
+
+/*
+ * What the inline readers call where a word says "ask": the live clock, in
+ * the word's unit. For them and for bindings; others call the readers.
+ */
+CT_API int64_t ct_read_slow(enum ct_word word) __attribute__((cold));
+
+/*
+ * The readers: the time as last published, one load and a test of its sign.
+ *
+ * Unit and epoch	in the name: wall since 1970-01-01T00:00:00Z, mono and
+ *			boot since some moment near boot; rounded down
+ * Goes back		wall: only where the clock was set back; mono: never,
+ *			not between threads either; each reader by itself: two
+ *			different readers may stand on neighbouring ticks
+ * Age			one tick plus the ticker's lateness; none while live
+ * Cost			a load, a test and a branch; while reads go live, that
+ *			of clock_gettime(2) and a few nanoseconds
+ * Fails		never; there is no error value
+ * Call it from		anywhere: any thread, signal handlers, constructors,
+ *			after fork, in a vfork child. Takes no lock, writes
+ *			nothing while the page is filled.
+ *
+ * The first reads start the ticker, save where that could do harm: a read
+ * stays live, and starts nothing, in a thread that blocks a signal which has
+ * a handler (as handlers do), and in a child of raw clone(2) or vfork(2).
+ * Call ct_start() first if handlers with SA_NODEFER may make the first read,
+ * if all your threads block handled signals, or after a raw clone(2).
+ *
+ * They are functions of the library too, for languages that can't inline
+ * them; with CT_NO_INLINE defined this header only declares them.
+ */
+#ifdef CT_NO_INLINE
+#define CT_READER(name, word, field) CT_API int64_t name(void)
+#else
+#define CT_READER(name, word, field)                                           \
+	CT_API int64_t name(void);                                             \
+	extern __inline__                                                      \
+		__attribute__((__gnu_inline__, __always_inline__)) int64_t     \
+		name(void)                                                     \
+	{                                                                      \
+		/* Relaxed: the word is the whole message, nothing else is     \
+		 * read on the strength of it, and coherence keeps one         \
+		 * thread's reads in order. */                                 \
+		int64_t value =                                                \
+			__atomic_load_n(&ct_page.field, __ATOMIC_RELAXED);     \
+		return __builtin_expect(value > 0, 1) ? value                  \
+						      : ct_read_slow(word);    \
+	}                                                                      \
+	CT_API int64_t name(void)
+#endif
+
+CT_READER(ct_now_s, CT_WORD_WALL_S, wall_s);
+CT_READER(ct_now_ms, CT_WORD_WALL_MS, wall_ms);
+CT_READER(ct_now_us, CT_WORD_WALL_US, wall_us);
+CT_READER(ct_now_ns, CT_WORD_WALL_NS, wall_ns);
+CT_READER(ct_mono_ms, CT_WORD_MONO_MS, mono_ms);
+CT_READER(ct_mono_us, CT_WORD_MONO_US, mono_us);
+CT_READER(ct_mono_ns, CT_WORD_MONO_NS, mono_ns);
+CT_READER(ct_boot_ms, CT_WORD_BOOT_MS, boot_ms); /* CLOCK_BOOTTIME */
+
+#undef CT_READER
+
+/*
+ * Control. None of it is needed for the plain use. Call these from any
+ * thread, any number of them at once, but not from a signal handler; only
+ * ct_refresh() and ct_age_ns() may be called from there.
+ */
+
+#define CT_TICK_MIN_NS INT64_C(50000)	   /* 50 us */
+#define CT_TICK_MAX_NS INT64_C(1000000000) /* 1 s */
+#define CT_TICK_DEFAULT_NS INT64_C(1000000)
+
+enum ct_mode {
+	CT_MODE_DEFAULT = 0, /* what CT_TICK says, else CT_MODE_AUTO */
+	CT_MODE_AUTO,	     /* the library's choice: a tick of 1 ms */
+	CT_MODE_TICK,	     /* a thread publishes each tick_ns */
+	CT_MODE_MANUAL,	     /* no thread: time stands until ct_refresh() */
+	CT_MODE_OFF	     /* each read asks the live clock */
+};
+
+/*
+ * A counter of your own, for CT_MODE_TICK and CT_MODE_MANUAL. It need not be
+ * exact: its rate is measured against the kernel's clocks, and the words never
+ * run ahead of those.
+ */
+struct ct_clocksource {
+	const char *name;	/* shown by ct_status(); 15 bytes at most */
+	uint64_t (*read)(void);	/* called by the ticker or in ct_refresh(),
+				 * never by a reader */
+	uint64_t mask;		/* of the bits that count: 2^n - 1 */
+	uint64_t hz;		/* nominal rate, 1 kHz to 1 THz */
+};
+
+/*
+ * How to run. Zero the struct and set `size`; a member left 0 or NULL means
+ * what the environment says (CT_TICK, CT_BACKEND), else the default. Members
+ * will be added at the end.
+ *
+ *	struct ct_config config = { .size = sizeof(config),
+ *				    .mode = CT_MODE_MANUAL };
+ */
+struct ct_config {
+	size_t size;	     /* sizeof(struct ct_config) */
+	enum ct_mode mode;
+	int64_t tick_ns;     /* CT_TICK_MIN_NS to CT_TICK_MAX_NS */
+	const char *backend; /* "auto", "realtime", "coarse" */
+	const struct ct_clocksource *clocksource; /* instead of a back end;
+						   * copied */
+};
+
+/*
+ * Start, or change to, what `config` says; NULL: what the environment says.
+ * Returns at once; the ticker publishes a moment later. Already running like
+ * that: 0, and nothing changes.
+ *
+ *	0		done
+ *	-EINVAL		bad struct: nothing changed. Bad environment: running
+ *			with the default in its place; ct_status() says which
+ *			variable, which value and why
+ *	-EAGAIN		no thread to be had (a limit), or this is a vfork
+ *			child: reads are live; a later read tries again
+ *	-ENOTSUP	the kernel can't wipe the page on fork: reads stay live
+ *	-EDEADLK	called from the ticker itself (by your clocksource)
+ */
+CT_API int ct_start(const struct ct_config *config);
+
+/*
+ * Back to asking the live clock, here and in children forked later, until
+ * ct_start(). Ends the thread; returns within milliseconds whatever the tick.
+ * 0, -EAGAIN in a vfork child, or -EDEADLK from the ticker itself.
+ */
+CT_API int ct_stop(void);
+
+/*
+ * Read the clock and publish it where words are cached; returns wall
+ * milliseconds. In CT_MODE_MANUAL this is what makes time move: call it after
+ * your poll and after long work. Async-signal-safe. Costs two to four reads of
+ * the kernel's clock.
+ */
+CT_API int64_t ct_refresh(void);
+
+/*
+ * How old the cached words are now, in nanoseconds of mono since they were
+ * published; 0 while reads go live. Async-signal-safe; costs one clock read.
+ */
+CT_API int64_t ct_age_ns(void);
+
+/* What is going on, and why. Set `size` first; members are added at the end. */
+struct ct_status {
+	size_t size;	      /* sizeof(struct ct_status) */
+	enum ct_mode mode;    /* in force; CT_MODE_OFF after ct_stop() */
+	int cached;	      /* 1: reads come from the page; 0: live */
+	int64_t tick_ns;      /* of the mode in force; 0 without a ticker */
+	char backend[16];     /* the clocksource in use, or that would be */
+	char reason[256];     /* why this one, and why not the others */
+	uint64_t ticks;	      /* publications since the start */
+	uint64_t late_ticks;  /* of these, a whole tick late or more */
+	int64_t max_late_ns;  /* worst lateness of a tick */
+	int64_t age_ns;	      /* as ct_age_ns() */
+	uint64_t steps;	      /* of the wall clock, seen since the start */
+	int64_t last_step_ns; /* signed: positive is forward */
+	int last_error;	      /* 0, or the last trouble as -errno ... */
+	char error[512];      /* ... and in words; empty if none */
+};
+
+/* 0, or -EINVAL for a bad size. */
+CT_API int ct_status(struct ct_status *status);
+
+/*
+ * The same for people: lines of "name: value". Returns the length of the whole
+ * text without its zero; what does not fit into `size` bytes is cut off, and
+ * the rest terminated, as snprintf(3) does.
+ */
+CT_API size_t ct_status_text(char *buf, size_t size);
+
+/* "0.1.0": of the library that runs; CT_VERSION is what you compiled with. */
+CT_API const char *ct_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CACHEDTIME_H */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page: where the time is kept, to the byte.
+ *
+ * One writer publishes whole words here; readers, in this process or another,
+ * in C or not, load them. The layout is the contract: sizes and offsets never
+ * change, since executables hold copy relocations of ct_page. docs/page.md
+ * draws it.
+ *
+ * How each field may be read:
+ *
+ *   [c]  constant once `magic` is set
+ *   [w]  whole in itself: one relaxed load; zero or less means "ask": call
+ *        the reader of cachedtime.h (or read the clock yourself)
+ *   [l]  several words that belong together: under the sequence count latch
+ *   [s]  statistics: relaxed, for people
+ *   [p]  private to the library
+ */
+#ifndef CACHEDTIME_PAGE_H
+#define CACHEDTIME_PAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if UINTPTR_MAX != UINT64_MAX
+#error "cachedtime: 64-bit targets only"
+#endif
+
+/*
+ * Whole pages of the largest page size that kernels of the architecture use
+ * (64 KiB on arm64 and ppc64), so that the object can be marked by madvise(2)
+ * and mapped over, alone.
+ */
+#if defined(__aarch64__) || defined(__powerpc64__)
+#define CT_PAGE_SIZE 65536
+#else
+#define CT_PAGE_SIZE 4096
+#endif
+
+#define CT_PAGE_MAGIC UINT64_C(0x31656761705f7463) /* "ct_page1", little end */
+#define CT_PAGE_LAYOUT 1
+
+struct ct_page {
+	/*
+	 * CLOCK_REALTIME, the whole time since 1970-01-01T00:00:00Z in each
+	 * unit, rounded down. Each word stands for itself: two of them may
+	 * come from neighbouring publications. One cache line.
+	 */
+	int64_t wall_s;      /* [w] seconds */
+	int64_t wall_ms;     /* [w] milliseconds */
+	int64_t wall_us;     /* [w] microseconds */
+	int64_t wall_ns;     /* [w] nanoseconds */
+	int64_t wall_ms_f64; /* [w] milliseconds as the bits of an IEEE double,
+			      * for languages that read doubles best; load it
+			      * as a double: not greater than 0.0 means ask */
+	uint64_t generation; /* [w] starts at 1, one more at each wall step */
+	uint64_t reserved_wall[2];
+
+	/* CLOCK_MONOTONIC and its kin: never go back. The next cache line. */
+	int64_t mono_ms; /* [w] */
+	int64_t mono_us; /* [w] */
+	int64_t mono_ns; /* [w] */
+	int64_t boot_ms; /* [w] CLOCK_BOOTTIME: counts suspend */
+	int64_t tai_ns;  /* [w] CLOCK_TAI; reserved, always 0: ask */
+	uint64_t reserved_mono[3];
+
+	/* What this page is. */
+	uint64_t magic;	  /* [c] CT_PAGE_MAGIC, set last */
+	uint32_t layout;  /* [c] CT_PAGE_LAYOUT */
+	uint32_t size;	  /* [c] CT_PAGE_SIZE */
+	int64_t tick_ns;  /* [c] nominal age of a word; 0: no ticker */
+	char backend[16]; /* [c] name of the clocksource, zero-terminated */
+	uint64_t reserved_constant[3];
+
+	/* The owner's: lock, life cycle. Nothing here is for readers. */
+	uint32_t lock;	 /* [p] life cycle lock (futex) */
+	uint32_t state;	 /* [p] idle, ticking or manual */
+	uint32_t stop;	 /* [p] the ticker is asked to end (futex) */
+	uint32_t ticker; /* [p] 1 while the thread runs (futex) */
+	uint64_t owner;	 /* [p] which copy of the library owns the thread */
+	int64_t home;	 /* [p] the process that may start a thread */
+	uint64_t reserved_private[4];
+
+	/* For later: two latch copies of the precise clock's base; text. */
+	uint64_t reserved_precise[64]; /* [l] */
+	uint64_t reserved_text[192];   /* [l] */
+
+	/* Since the ticker (or the loop) of this process was started. */
+	uint64_t ticks;	      /* [s] publications */
+	uint64_t late_ticks;  /* [s] that came a whole tick late, or more */
+	int64_t max_late_ns;  /* [s] worst lateness */
+	uint64_t steps;	      /* [s] of the wall clock */
+	int64_t last_step_ns; /* [s] signed: wall - expected */
+	uint64_t rebases;     /* [s] counter and kernel clock parted company */
+	uint64_t reserved_statistics[58];
+
+	/* For later: what a host-wide page adds. */
+	uint64_t reserved_host[64];
+
+	uint64_t reserved_end[(CT_PAGE_SIZE - 3328) / 8];
+} __attribute__((aligned(CT_PAGE_SIZE)));
+
+#ifdef __cplusplus
+#define CT_LAYOUT_ASSERT(condition) static_assert(condition, #condition)
+#else
+#define CT_LAYOUT_ASSERT(condition) _Static_assert(condition, #condition)
+#endif
+#define CT_LAYOUT_AT(field, offset)                                            \
+	CT_LAYOUT_ASSERT(offsetof(struct ct_page, field) == (offset))
+
+CT_LAYOUT_ASSERT(sizeof(struct ct_page) == CT_PAGE_SIZE);
+CT_LAYOUT_AT(wall_s, 0);
+CT_LAYOUT_AT(wall_ms, 8);
+CT_LAYOUT_AT(wall_us, 16);
+CT_LAYOUT_AT(wall_ns, 24);
+CT_LAYOUT_AT(wall_ms_f64, 32);
+CT_LAYOUT_AT(generation, 40);
+CT_LAYOUT_AT(mono_ms, 64);
+CT_LAYOUT_AT(mono_us, 72);
+CT_LAYOUT_AT(mono_ns, 80);
+CT_LAYOUT_AT(boot_ms, 88);
+CT_LAYOUT_AT(tai_ns, 96);
+CT_LAYOUT_AT(magic, 128);
+CT_LAYOUT_AT(layout, 136);
+CT_LAYOUT_AT(size, 140);
+CT_LAYOUT_AT(tick_ns, 144);
+CT_LAYOUT_AT(backend, 152);
+CT_LAYOUT_AT(lock, 192);
+CT_LAYOUT_AT(home, 216);
+CT_LAYOUT_AT(reserved_precise, 256);
+CT_LAYOUT_AT(reserved_text, 768);
+CT_LAYOUT_AT(ticks, 2304);
+CT_LAYOUT_AT(reserved_host, 2816);
+CT_LAYOUT_AT(reserved_end, 3328);
+
+#undef CT_LAYOUT_AT
+#undef CT_LAYOUT_ASSERT
+
+#endif /* CACHEDTIME_PAGE_H */

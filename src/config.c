@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Digits of a duration: more than any tick needs, and no overflow. */
+#define DIGITS_MAX 9
+
+/* A struct ct_config of any release to come is smaller. */
+#define SIZE_PLAUSIBLE 1024
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static int64_t unit_from_text(const char *text)
+{
+	if (strcmp(text, "us") == 0)
+		return 1000;
+	if (strcmp(text, "ms") == 0)
+		return 1000000;
+	if (strcmp(text, "s") == 0)
+		return 1000000000;
+	return 0;
+}
+
+int64_t config_parse_tick(const char *text)
+{
+	int64_t whole = 0, part = 0, part_of = 1, unit_ns, ns;
+	int digits = 0;
+
+	if (!is_digit(*text))
+		return -EINVAL;
+	for (; is_digit(*text); text++) {
+		if (++digits > DIGITS_MAX)
+			return -ERANGE;
+		whole = 10 * whole + (*text - '0');
+	}
+
+	if (*text == '.') {
+		text++;
+		if (!is_digit(*text))
+			return -EINVAL;
+		for (digits = 0; is_digit(*text); text++) {
+			if (++digits > DIGITS_MAX)
+				return -EINVAL;
+			part = 10 * part + (*text - '0');
+			part_of *= 10;
+		}
+	}
+
+	unit_ns = unit_from_text(text);
+	if (unit_ns == 0)
+		return -EINVAL;
+
+	ns = whole * unit_ns + part * unit_ns / part_of;
+	if (ns < CT_TICK_MIN_NS || ns > CT_TICK_MAX_NS)
+		return -ERANGE;
+	return ns;
+}
+
+/* The value as it may be shown: printable, and not for ever. */
+static const char *shown(const char *value, char buf[static 36])
+{
+	size_t i;
+
+	for (i = 0; i < 32 && value[i] != '\0'; i++)
+		buf[i] = value[i] < ' ' || value[i] > '~' ? '?' : value[i];
+	strcpy(&buf[i], value[i] != '\0' ? "..." : "");
+	return buf;
+}
+
+static void default_mode(struct config *config)
+{
+	config->mode = CT_MODE_TICK;
+	config->tick_ns = CT_TICK_DEFAULT_NS;
+}
+
+static bool apply_tick(
+	struct config *config, const char *value, char *error, size_t size)
+{
+	char buf[36];
+	int64_t ns;
+
+	if (strcmp(value, "auto") == 0)
+		return true;
+	if (strcmp(value, "off") == 0) {
+		config->mode = CT_MODE_OFF;
+		return true;
+	}
+	if (strcmp(value, "manual") == 0) {
+		config->mode = CT_MODE_MANUAL;
+		return true;
+	}
+
+	ns = config_parse_tick(value);
+	if (ns < 0) {
+		snprintf(error, size,
+			"CT_TICK=\"%s\" %s: want 50us to 1s (as 250us, 1ms, "
+			"0.5ms, 1s), manual, off or auto; using 1ms",
+			shown(value, buf),
+			ns == -ERANGE ? "is out of range" : "is not a tick");
+		return false;
+	}
+
+	config->tick_ns = ns;
+	return true;
+}
+
+static bool apply_backend(
+	struct config *config, const char *value, char *error, size_t size)
+{
+	char names[64];
+	char buf[36];
+
+	if (strcmp(value, "auto") == 0 || clocksource_find(value) != NULL) {
+		snprintf(config->backend, sizeof(config->backend), "%s", value);
+		return true;
+	}
+
+	clocksource_names(names, sizeof(names));
+	snprintf(error, size,
+		"CT_BACKEND=\"%s\" is not known: want auto, %s; using auto",
+		shown(value, buf), names);
+	return false;
+}
+
+unsigned int config_from_environment(
+	struct config *config, char *error, size_t size)
+{
+	const char *tick = secure_getenv("CT_TICK");
+	const char *backend = secure_getenv("CT_BACKEND");
+	char tick_error[200] = "", backend_error[200] = "";
+	unsigned int bad = 0;
+
+	memset(config, 0, sizeof(*config));
+	default_mode(config);
+	strcpy(config->backend, "auto");
+
+	if (tick != NULL &&
+		!apply_tick(config, tick, tick_error, sizeof(tick_error)))
+		bad |= CONFIG_BAD_TICK;
+	if (backend != NULL && !apply_backend(config, backend, backend_error,
+				       sizeof(backend_error)))
+		bad |= CONFIG_BAD_BACKEND;
+
+	snprintf(error, size, "%s%s%s", tick_error,
+		bad == (CONFIG_BAD_TICK | CONFIG_BAD_BACKEND) ? "; " : "",
+		backend_error);
+	return bad;
+}
+
+unsigned int config_still_bad(unsigned int bad, const struct ct_config *given)
+{
+	if (given == NULL)
+		return bad;
+	if (given->mode != CT_MODE_DEFAULT || given->tick_ns != 0)
+		bad &= ~(unsigned int)CONFIG_BAD_TICK;
+	if (given->backend != NULL || given->clocksource != NULL)
+		bad &= ~(unsigned int)CONFIG_BAD_BACKEND;
+	return bad;
+}
+
+/* A larger struct comes from a later header: fine while it asks for nothing
+ * that this library doesn't know. */
+static bool size_valid(const struct ct_config *given)
+{
+	const unsigned char *bytes = (const unsigned char *)given;
+
+	if (given->size < sizeof(*given) || given->size > SIZE_PLAUSIBLE)
+		return false;
+	for (size_t i = sizeof(*given); i < given->size; i++)
+		if (bytes[i] != 0)
+			return false;
+	return true;
+}
+
+static bool apply_mode(struct config *config, const struct ct_config *given)
+{
+	if (given->tick_ns != 0 && (given->tick_ns < CT_TICK_MIN_NS ||
+					   given->tick_ns > CT_TICK_MAX_NS))
+		return false;
+
+	switch (given->mode) {
+	case CT_MODE_DEFAULT:
+		break;
+	case CT_MODE_AUTO:
+		default_mode(config);
+		break;
+	case CT_MODE_TICK:
+	case CT_MODE_MANUAL:
+	case CT_MODE_OFF:
+		config->mode = given->mode;
+		break;
+	default:
+		return false;
+	}
+
+	if (given->tick_ns != 0)
+		config->tick_ns = given->tick_ns;
+	return true;
+}
+
+static bool apply_source(struct config *config, const struct ct_config *given)
+{
+	if (given->backend != NULL) {
+		if (strcmp(given->backend, "auto") != 0 &&
+			clocksource_find(given->backend) == NULL)
+			return false;
+		snprintf(config->backend, sizeof(config->backend), "%s",
+			given->backend);
+	}
+
+	if (given->clocksource != NULL) {
+		if (given->backend != NULL ||
+			!clocksource_user_valid(
+				given->clocksource, config->tick_ns))
+			return false;
+		config->has_user = true;
+		config->user = *given->clocksource;
+		snprintf(config->user_name, sizeof(config->user_name), "%s",
+			given->clocksource->name);
+		config->user.name = NULL; /* the caller's string may go */
+	}
+
+	return true;
+}
+
+int config_from_struct(struct config *config, const struct ct_config *given)
+{
+	struct config changed = *config;
+
+	if (!size_valid(given) || !apply_mode(&changed, given) ||
+		!apply_source(&changed, given))
+		return -EINVAL;
+
+	*config = changed;
+	return 0;
+}
+
+bool config_equal(const struct config *a, const struct config *b)
+{
+	if (a->mode != b->mode || a->has_user != b->has_user)
+		return false;
+	if (a->mode == CT_MODE_TICK && a->tick_ns != b->tick_ns)
+		return false;
+	if (a->has_user)
+		return strcmp(a->user_name, b->user_name) == 0 &&
+		       a->user.read == b->user.read &&
+		       a->user.mask == b->user.mask && a->user.hz == b->user.hz;
+	return strcmp(a->backend, b->backend) == 0;
+}

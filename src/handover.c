@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "handover.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "kernel_clock.h"
+
+enum form { FORM_INTEGER, FORM_DOUBLE };
+
+/* What each word holds. */
+static const struct word {
+	uint16_t offset; /* in the page */
+	clockid_t clock;
+	int64_t unit_ns;
+	enum form form;
+} words[CT_WORDS] = {
+#define WORD(field, clock, unit_ns, form)                                      \
+	{                                                                      \
+		offsetof(struct ct_page, field), clock, unit_ns, form          \
+	}
+	[CT_WORD_WALL_S] = WORD(wall_s, CLOCK_REALTIME, 1000000000, FORM_INTEGER),
+	[CT_WORD_WALL_MS] = WORD(wall_ms, CLOCK_REALTIME, 1000000, FORM_INTEGER),
+	[CT_WORD_WALL_US] = WORD(wall_us, CLOCK_REALTIME, 1000, FORM_INTEGER),
+	[CT_WORD_WALL_NS] = WORD(wall_ns, CLOCK_REALTIME, 1, FORM_INTEGER),
+	[CT_WORD_WALL_MS_F64] =
+		WORD(wall_ms_f64, CLOCK_REALTIME, 1000000, FORM_DOUBLE),
+	[CT_WORD_MONO_MS] = WORD(mono_ms, CLOCK_MONOTONIC, 1000000, FORM_INTEGER),
+	[CT_WORD_MONO_US] = WORD(mono_us, CLOCK_MONOTONIC, 1000, FORM_INTEGER),
+	[CT_WORD_MONO_NS] = WORD(mono_ns, CLOCK_MONOTONIC, 1, FORM_INTEGER),
+	[CT_WORD_BOOT_MS] = WORD(boot_ms, CLOCK_BOOTTIME, 1000000, FORM_INTEGER),
+#undef WORD
+};
+
+/*
+ * The latest mono published in this process: keeps a live read from falling
+ * behind a word where the kernel's own clock goes back. Outside the page, so
+ * that a forked child inherits it. Relaxed: it only grows, and an older value
+ * only protects less.
+ */
+static int64_t mono_floor_ns;
+
+static int64_t *word_at(enum ct_word word)
+{
+	return (int64_t *)((char *)&ct_page + words[word].offset);
+}
+
+static int64_t floor_div(int64_t value, int64_t by)
+{
+	return value / by - (value % by < 0);
+}
+
+/* The word for a time of its clock. */
+static int64_t encode(const struct word *word, int64_t ns)
+{
+	int64_t value = floor_div(ns, word->unit_ns);
+	double number = (double)value;
+
+	if (word->form == FORM_DOUBLE)
+		memcpy(&value, &number, sizeof(value));
+	return value;
+}
+
+static int64_t pick(const struct handover_now *now, clockid_t clock)
+{
+	switch (clock) {
+	case CLOCK_REALTIME:
+		return now->wall_ns;
+	case CLOCK_MONOTONIC:
+		return now->mono_ns;
+	default:
+		return now->boot_ns;
+	}
+}
+
+static int64_t not_below_floor(int64_t mono_ns)
+{
+	int64_t floor_ns = __atomic_load_n(&mono_floor_ns, __ATOMIC_RELAXED);
+
+	return mono_ns > floor_ns ? mono_ns : floor_ns;
+}
+
+static void raise_floor(int64_t mono_ns)
+{
+	int64_t floor_ns = __atomic_load_n(&mono_floor_ns, __ATOMIC_RELAXED);
+
+	while (floor_ns < mono_ns &&
+		!__atomic_compare_exchange_n(&mono_floor_ns, &floor_ns, mono_ns,
+			true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static int64_t live_ns(clockid_t clock)
+{
+	int64_t ns = kernel_clock_ns(clock);
+
+	return clock == CLOCK_MONOTONIC ? not_below_floor(ns) : ns;
+}
+
+void handover_live(struct handover_now *now)
+{
+	now->mono_ns = live_ns(CLOCK_MONOTONIC);
+	now->wall_ns = live_ns(CLOCK_REALTIME);
+	now->boot_ns = live_ns(CLOCK_BOOTTIME);
+}
+
+void handover_look(struct handover_view *view)
+{
+	/* Acquire, with the swaps below: the clock is read after the word of
+	 * whoever published it, so the swap replaces it by a later time. The
+	 * kernel's own ordered counter read keeps the clock behind the load. */
+	for (int i = 0; i < CT_WORDS; i++)
+		view->seen[i] = __atomic_load_n(
+			word_at((enum ct_word)i), __ATOMIC_ACQUIRE);
+}
+
+static bool swap(enum ct_word word, int64_t *seen, int64_t value)
+{
+	/* Acq_rel: a publication made in between makes this fail; pairs with
+	 * the loads in handover_look() and handover_read(). */
+	return __atomic_compare_exchange_n(word_at(word), seen, value, false,
+		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static int64_t to_publish(enum ct_word i, int64_t seen,
+	const struct handover_now *now, int64_t wall_ns, int64_t lag_ns)
+{
+	const struct word *word = &words[i];
+	int64_t value = encode(word, pick(now, word->clock));
+
+	if (seen <= 0 || value >= seen)
+		return value;
+	if (word->clock != CLOCK_REALTIME)
+		return seen;
+	/* Behind a word that the kernel's clock has passed: hold. Behind
+	 * because that clock was set back: follow. */
+	return encode(word, wall_ns + lag_ns) >= seen ? seen : value;
+}
+
+void handover_publish(const struct handover_view *view,
+	const struct handover_now *now, int64_t wall_ns, int64_t lag_ns)
+{
+	for (int i = 0; i < CT_WORDS; i++) {
+		enum ct_word word = (enum ct_word)i;
+		int64_t seen = view->seen[i];
+		int64_t value;
+
+		if (seen == 0)
+			continue;
+		value = to_publish(word, seen, now, wall_ns, lag_ns);
+		/* A time that can't be told by a word, before 1970: ask. */
+		if (value <= 0)
+			value = 0;
+		/* If it fails, somebody published a later time, or parked:
+		 * good. */
+		if (value != seen)
+			swap(word, &seen, value);
+	}
+	raise_floor(now->mono_ns);
+}
+
+void handover_refresh(struct handover_now *now)
+{
+	struct handover_view view;
+
+	handover_look(&view);
+	handover_live(now);
+	handover_publish(&view, now, now->wall_ns, 0);
+}
+
+void handover_engage(void)
+{
+	struct handover_view view;
+	struct handover_now now;
+	int64_t mark = -kernel_clock_ns(CLOCK_MONOTONIC);
+
+	handover_look(&view);
+	for (int i = 0; i < CT_WORDS; i++)
+		if (view.seen[i] == 0 &&
+			swap((enum ct_word)i, &view.seen[i], mark))
+			view.seen[i] = mark;
+
+	handover_live(&now);
+	handover_publish(&view, &now, now.wall_ns, 0);
+}
+
+void handover_park(void)
+{
+	/* Release, for the readers' second look: a 0 seen there comes after
+	 * everything that was published before. */
+	for (int i = 0; i < CT_WORDS; i++)
+		__atomic_store_n(
+			word_at((enum ct_word)i), 0, __ATOMIC_RELEASE);
+}
+
+int64_t handover_read(enum ct_word i)
+{
+	const struct word *word = &words[i];
+	int64_t *at = word_at(i);
+	int64_t live, seen;
+
+	live = encode(word, live_ns(word->clock));
+	/* The second look, behind the clock by the address. Pairs with swap()
+	 * and handover_park(). */
+	seen = __atomic_load_n((int64_t *)((uintptr_t)at + cpu_zero_after(live)),
+		__ATOMIC_ACQUIRE);
+
+	while (seen < 0) {
+		live = encode(word, live_ns(word->clock));
+		if (live <= 0 || swap(i, &seen, live))
+			return live;
+	}
+
+	return seen > 0 ? seen : live;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's clocks, read so that no read can fail.
+ *
+ * clock_gettime() can: a sandbox may answer EPERM or ENOSYS where the vDSO has
+ * to enter the kernel. The coarse clocks then serve, which never enter it.
+ */
+#ifndef KERNEL_CLOCK_H
+#define KERNEL_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_SEC INT64_C(1000000000)
+
+/*
+ * Nanoseconds of CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME or a coarse
+ * clock; keeps errno. 0 only if the kernel tells no time of any kind.
+ */
+int64_t kernel_clock_ns(clockid_t clock);
+
+/* 0, or the -errno with which the kernel last refused to read a clock. */
+int kernel_clock_error(void);
+
+static inline struct timespec timespec_from_ns(int64_t ns)
+{
+	struct timespec ts = {
+		.tv_sec = ns / NS_PER_SEC,
+		.tv_nsec = ns % NS_PER_SEC,
+	};
+
+	return ts;
+}
+
+static inline int64_t timespec_to_ns(const struct timespec *ts)
+{
+	return ts->tv_sec * NS_PER_SEC + ts->tv_nsec;
+}
+
+#endif /* KERNEL_CLOCK_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ticker: one thread that publishes at the wall clock's edges.
+ *
+ * It sleeps to absolute CLOCK_MONOTONIC deadlines (a sleep on CLOCK_REALTIME
+ * hangs when that is set back), skips ticks that it missed and never queues
+ * them, and takes the time from the clock at each, never by counting.
+ */
+#ifndef TICKER_H
+#define TICKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clocksource.h"
+
+/*
+ * Start the thread on *cs (copied). Under the life cycle's lock, none running.
+ * 0; or -EAGAIN: no thread to be had.
+ */
+int ticker_start(const struct clocksource *cs, int64_t tick_ns);
+
+/*
+ * End the thread, whichever copy of the library started it, and park the
+ * words. Under the life cycle's lock.
+ */
+void ticker_stop(void);
+
+/* Is the caller the thread itself? */
+bool ticker_is_self(void);
+
+/* Did this copy of the library start the one that runs? */
+bool ticker_is_ours(void);
+
+/* 0, or the -errno for which a ticker gave up: no call to sleep with. */
+int ticker_error(void);
+
+#endif /* TICKER_H */
