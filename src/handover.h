@@ -4,7 +4,8 @@
  * ever running backwards for those who read it.
  *
  * A word is 0 (parked: ask), negative (the mark: a publisher is about to
- * engage) or a time. The rules:
+ * engage) or a time. The rules, which tests/models/handover.pml explores
+ * exhaustively:
  *
  *  1. Each publication is a swap against the value that was seen before the
  *     clock was read. If it fails, somebody published meanwhile.
