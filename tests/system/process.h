@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes and threads, for tests of what may befall one. Nothing here needs
+ * the library.
+ *
+ * libcheck's assertions are for the test's own process; its children, helper
+ * programs and plugins use CHECK(), which says what was wrong on standard
+ * error and ends the process.
+ */
+#ifndef PROCESS_H
+#define PROCESS_H
+
+#include <dirent.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "suite.h"
+
+#define MS INT64_C(1000000)
+#define SEC INT64_C(1000000000)
+
+/* For what comes within milliseconds on an idle machine. */
+#define DEADLINE_NS (10 * SEC)
+/* Libcheck's for one test, and a child's own: longer than a few of those. */
+#define TIMEOUT_S 60
+
+#define CHECK(condition)                                                 \
+	do {                                                             \
+		if (!(condition)) {                                      \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
+				__LINE__, #condition);                   \
+			_exit(1);                                        \
+		}                                                        \
+	} while (0)
+
+/* By poll(2), since glibc's nanosleep() is a clock_nanosleep(2), which some
+ * tests refuse. */
+static inline void nap(int64_t ns)
+{
+	struct timespec time = { ns / SEC, ns % SEC };
+
+	ppoll(NULL, 0, &time, NULL);
+}
+
+/* Without malloc, so from anywhere. */
+static inline int threads(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) == 0 ? (int)st.st_nlink - 2 : -1;
+}
+
+static inline int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0;
+
+	if (dir == NULL)
+		return -1;
+	while (readdir(dir) != NULL)
+		count++;
+	closedir(dir);
+	return count - 3; /* ".", ".." and its own */
+}
+
+/* A thread that ended is counted until the kernel has put it away. */
+static inline bool threads_become(int wanted)
+{
+	int64_t deadline_ns = clock_ns(CLOCK_MONOTONIC_RAW) + DEADLINE_NS;
+
+	while (threads() != wanted) {
+		if (clock_ns(CLOCK_MONOTONIC_RAW) > deadline_ns) {
+			fprintf(stderr, "%d threads, not %d\n", threads(),
+				wanted);
+			return false;
+		}
+		nap(MS);
+	}
+	return true;
+}
+
+/* Did it exit with 0? Says how it ended otherwise. */
+static inline bool ended_well(pid_t pid)
+{
+	int status;
+
+	if (pid <= 0 || waitpid(pid, &status, __WALL) != pid) {
+		perror("no child");
+		return false;
+	}
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "child %d ended by %s%s\n", (int)pid,
+			strsignal(WTERMSIG(status)),
+			WTERMSIG(status) == SIGALRM ? ": it hung" : "");
+	else if (WEXITSTATUS(status) != 0)
+		fprintf(stderr, "child %d exited with %d\n", (int)pid,
+			WEXITSTATUS(status));
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* In a child of whatever kind: does the task, or is ended as hung. */
+static inline void do_and_exit(void (*task)(void))
+{
+	alarm(TIMEOUT_S / 2);
+	task();
+	_exit(0);
+}
+
+static inline pid_t fork_to(void (*task)(void))
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		do_and_exit(task);
+	return pid;
+}
+
+static inline bool child_does(void (*task)(void))
+{
+	return ended_well(fork_to(task));
+}
+
+/* The path of a helper that the build passes. */
+static inline const char *path_from(const char *variable)
+{
+	const char *path = getenv(variable);
+
+	if (path == NULL) {
+		fprintf(stderr, "%s isn't set: run this by meson test\n",
+			variable);
+		exit(EXIT_FAILURE);
+	}
+	return path;
+}
+
+/* With the environment as it is. */
+static inline void exec_program(const char *path, const char *argument)
+{
+	execl(path, path, argument, (char *)NULL);
+	perror(path);
+	_exit(127);
+}
+
+static inline bool program_does(const char *path, const char *argument)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		alarm(TIMEOUT_S / 2);
+		exec_program(path, argument);
+	}
+	return ended_well(pid);
+}
+
+/* A tcase is a situation. */
+static inline void add_situation(
+	Suite *suite, const char *name, const TTest *test)
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_set_timeout(tc, TIMEOUT_S);
+	tcase_add_test(tc, test);
+	suite_add_tcase(suite, tc);
+}
+
+#endif /* PROCESS_H */
