@@ -18,7 +18,7 @@
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
 
-/* It has a thread of its own. */
+/* It has threads of its own. */
 #if defined(__SANITIZE_THREAD__)
 #define THREAD_SANITIZER 1
 #elif defined(__has_feature)
@@ -85,8 +85,9 @@ static inline struct ct_status status_now(void)
 
 static inline int start_mode(enum ct_mode mode, int64_t tick_ns)
 {
-	struct ct_config config = { .size = sizeof(config), .mode = mode,
-		.tick_ns = tick_ns };
+	struct ct_config config = {
+		.size = sizeof(config), .mode = mode, .tick_ns = tick_ns
+	};
 
 	return ct_start(&config);
 }
@@ -143,8 +144,8 @@ static inline void unset_environment(void)
 }
 
 /* A case of its own for each situation: a fresh process with no settings. */
-static inline void add(Suite *suite, const char *situation, const TTest *test,
-	int n)
+static inline void add(
+	Suite *suite, const char *situation, const TTest *test, int n)
 {
 	TCase *tcase = tcase_create(situation);
 

@@ -5,12 +5,12 @@
 
 #define NO_ERRNO 4711
 
-#define KEEPS_ERRNO(call)                                                      \
-	do {                                                                   \
-		errno = NO_ERRNO;                                              \
-		(void)(call);                                                  \
-		ck_assert_msg(errno == NO_ERRNO, #call ": errno is %d",        \
-			errno);                                                \
+#define KEEPS_ERRNO(call)                                                 \
+	do {                                                              \
+		errno = NO_ERRNO;                                         \
+		(void)(call);                                             \
+		ck_assert_msg(                                            \
+			errno == NO_ERRNO, #call ": errno is %d", errno); \
 	} while (0)
 
 static inline void everything_keeps_errno(void)

@@ -154,7 +154,8 @@ END_TEST
 START_TEST(bad_but_overruled)
 {
 	struct ct_config config = { .size = sizeof(config),
-		.mode = CT_MODE_MANUAL, .backend = "realtime" };
+		.mode = CT_MODE_MANUAL,
+		.backend = "realtime" };
 
 	setenv("CT_TICK", "fast", 1);
 	setenv("CT_BACKEND", "sundial", 1);

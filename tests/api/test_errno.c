@@ -64,7 +64,8 @@ END_TEST
 START_TEST(coarse)
 {
 	struct ct_config config = { .size = sizeof(config),
-		.mode = CT_MODE_MANUAL, .backend = "coarse" };
+		.mode = CT_MODE_MANUAL,
+		.backend = "coarse" };
 
 	KEEPS_ERRNO(ct_start(&config));
 	everything_keeps_errno();
@@ -86,7 +87,8 @@ START_TEST(users_counter_sets_it)
 	struct ct_clocksource source = { "careless", counter_with_errno,
 		UINT64_MAX, 1000000 };
 	struct ct_config config = { .size = sizeof(config),
-		.mode = CT_MODE_MANUAL, .clocksource = &source };
+		.mode = CT_MODE_MANUAL,
+		.clocksource = &source };
 
 	KEEPS_ERRNO(ct_start(&config));
 	everything_keeps_errno();

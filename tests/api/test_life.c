@@ -40,8 +40,9 @@ START_TEST(first_read)
 
 	ct_now_ms();
 	wait_until_cached();
-	ck_assert_int_eq(count_threads(&ticker), 2 + THREAD_SANITIZER);
-	ck_assert_int_ne(ticker, 0);
+	if (!THREAD_SANITIZER)
+		ck_assert_int_eq(count_threads(&ticker), 2);
+	ck_assert_int_ne(ticker_id(), 0);
 
 	status = status_now();
 	ck_assert_int_eq(status.mode, CT_MODE_TICK);
@@ -246,9 +247,12 @@ END_TEST
 
 static void ticks_by_itself(void)
 {
+	int64_t before_ns = clock_ns(CLOCK_MONOTONIC);
+
 	/* The page is blank here, and the parent's thread elsewhere. */
+	ck_assert(!is_cached());
 	ck_assert_int_eq(ticker_id(), 0);
-	assert_live();
+	ck_assert_int_ge(ct_mono_ns(), before_ns);
 	wait_until_cached();
 	ck_assert_int_ne(ticker_id(), 0);
 	ck_assert_int_eq(status_now().tick_ns, 2 * MS);
@@ -369,8 +373,8 @@ START_TEST(age)
 		ck_assert_int_ge(status_now().age_ns, age_ns + MS);
 	}
 	/* Of what is in the page, to the nanosecond. */
-	ck_assert_int_le(ct_page.mono_ns + ct_age_ns(),
-		clock_ns(CLOCK_MONOTONIC));
+	ck_assert_int_le(
+		ct_page.mono_ns + ct_age_ns(), clock_ns(CLOCK_MONOTONIC));
 	age_ns = ct_age_ns();
 	ct_refresh();
 	ck_assert_int_lt(ct_age_ns(), age_ns);
@@ -436,11 +440,11 @@ START_TEST(bad_struct)
 
 	ck_assert_int_eq(start_mode(CT_MODE_TICK, 3 * MS), 0);
 	wait_until_cached();
-#define REFUSED(member, value)                                                 \
-	do {                                                                   \
-		begin_config(CT_MODE_MANUAL, 0);                               \
-		config.member = value;                                         \
-		assert_refused(&config);                                       \
+#define REFUSED(member, value)                   \
+	do {                                     \
+		begin_config(CT_MODE_MANUAL, 0); \
+		config.member = value;           \
+		assert_refused(&config);         \
 	} while (0)
 	REFUSED(size, 0);
 	REFUSED(size, sizeof(config) - 1);
@@ -498,8 +502,8 @@ START_TEST(struct_of_a_later_release)
 	struct {
 		struct ct_config config;
 		uint64_t more[8];
-	} later = { .config = { .size = sizeof(later),
-			    .mode = CT_MODE_MANUAL } };
+	} later = { .config = {
+			    .size = sizeof(later), .mode = CT_MODE_MANUAL } };
 
 	ck_assert_int_eq(ct_start(&later.config), 0);
 	ck_assert_int_eq(status_now().mode, CT_MODE_MANUAL);
@@ -610,8 +614,8 @@ START_TEST(status_text)
 		ck_assert_uint_eq(
 			strlen(part), size <= length ? size - 1 : length);
 		ck_assert_mem_eq(part, whole, strlen(part));
-		ck_assert_int_eq(part[size <= length ? size : length + 1],
-			0x55);
+		ck_assert_int_eq(
+			part[size <= length ? size : length + 1], 0x55);
 	}
 }
 END_TEST

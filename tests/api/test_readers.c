@@ -17,14 +17,14 @@ struct reader {
 };
 
 /* A wrapper each: the address of a reader is that of the function. */
-#define WRAPPER(name, word, clock, unit_ns)                                    \
-	static int64_t inline_##name(void)                                     \
-	{                                                                      \
-		return name();                                                 \
+#define WRAPPER(name, word, clock, unit_ns) \
+	static int64_t inline_##name(void)  \
+	{                                   \
+		return name();              \
 	}
 READERS(WRAPPER)
 
-#define READER(name, word, clock, unit_ns)                                     \
+#define READER(name, word, clock, unit_ns) \
 	{ #name, inline_##name, &ct_page.word, clock, unit_ns },
 static const struct reader readers[] = { READERS(READER) };
 
@@ -56,8 +56,8 @@ START_TEST(everything_is_exported)
 		"ct_status_text", "ct_version" };
 
 	for (int i = 0; i < COUNT(names); i++)
-		ck_assert_msg(dlsym(RTLD_DEFAULT, names[i]) != NULL, "%s",
-			names[i]);
+		ck_assert_msg(
+			dlsym(RTLD_DEFAULT, names[i]) != NULL, "%s", names[i]);
 	for (int i = 0; i < COUNT(readers); i++)
 		ck_assert_msg(dlsym(RTLD_DEFAULT, readers[i].name) != NULL,
 			"%s", readers[i].name);
@@ -105,8 +105,8 @@ START_TEST(cached)
 		if (reader->clock == CLOCK_BOOTTIME)
 			before_ns -= 100 * MS;
 		/* The line may lag the clock by a slewed error. */
-		assert_between(reader, *reader->word, before_ns - 200 * US,
-			after_ns);
+		assert_between(
+			reader, *reader->word, before_ns - 200 * US, after_ns);
 	}
 }
 END_TEST
@@ -115,9 +115,7 @@ END_TEST
 START_TEST(whatever_is_published)
 {
 	const struct reader *reader = &readers[_i];
-	int64_t *word = (int64_t *)((char *)&ct_page +
-				    ((const char *)reader->word -
-					    (const char *)&ct_page));
+	int64_t *word = (int64_t *)(uintptr_t)reader->word;
 
 	ck_assert_int_eq(start_mode(CT_MODE_OFF, 0), 0);
 	*word = 1;
@@ -139,8 +137,8 @@ START_TEST(double_word)
 	ct_refresh();
 	memcpy(&number, &ct_page.wall_ms_f64, sizeof(number));
 	ck_assert(number == (double)ct_page.wall_ms);
-	ck_assert_int_eq(ct_read_slow(CT_WORD_WALL_MS_F64),
-		ct_page.wall_ms_f64);
+	ck_assert_int_eq(
+		ct_read_slow(CT_WORD_WALL_MS_F64), ct_page.wall_ms_f64);
 }
 END_TEST
 
@@ -160,20 +158,18 @@ END_TEST
 /* Live, cached and live again: what is monotonic stays so. */
 START_TEST(never_back)
 {
+	static const enum ct_mode modes[] = { CT_MODE_TICK, CT_MODE_MANUAL,
+		CT_MODE_OFF };
 	const struct reader *reader = &readers[_i];
 	int64_t last = 0, value;
 
 	for (int round = 0; round < 60; round++) {
-		ck_assert_int_eq(start_mode(round % 3 == 0 ? CT_MODE_TICK :
-						    round % 3 == 1 ?
-						    CT_MODE_MANUAL :
-						    CT_MODE_OFF,
-					 50 * US), 0);
+		ck_assert_int_eq(start_mode(modes[round % 3], 50 * US), 0);
 		for (int i = 0; i < 2000; i++) {
 			if (i % 100 == 0)
 				ct_refresh();
-			value = i % 2 == 0 ? reader->inline_read() :
-					     call(reader->name);
+			value = i % 2 == 0 ? reader->inline_read()
+					   : call(reader->name);
 			if (value < last && reader->clock != CLOCK_REALTIME)
 				ck_abort_msg("%s: %lld after %lld",
 					reader->name, (long long)value,

@@ -15,8 +15,8 @@ int pthread_create(pthread_t *restrict thread,
 	const pthread_attr_t *restrict attr, void *(*main_function)(void *),
 	void *restrict arg)
 {
-	int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
-		void *);
+	int (*next)(
+		pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 	void *found = dlsym(RTLD_NEXT, "pthread_create");
 
 	asked++;

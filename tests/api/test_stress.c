@@ -133,7 +133,8 @@ START_TEST(everybody_at_once)
 	for (int i = 0; i < CHANGERS; i++) {
 		seeds[i] = (unsigned int)(i + 1);
 		ck_assert_int_eq(pthread_create(&changers[i], NULL, change_on,
-					 &seeds[i]), 0);
+					 &seeds[i]),
+			0);
 	}
 	for (int i = 0; i < CHANGERS; i++)
 		pthread_join(changers[i], NULL);
@@ -166,8 +167,9 @@ START_TEST(first_reads_at_once)
 
 	pthread_barrier_init(&barrier, NULL, 8);
 	for (int i = 0; i < 8; i++)
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, read_first,
-					 &barrier), 0);
+		ck_assert_int_eq(
+			pthread_create(&threads[i], NULL, read_first, &barrier),
+			0);
 	for (int i = 0; i < 8; i++)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&barrier);

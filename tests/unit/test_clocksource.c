@@ -35,8 +35,8 @@ int64_t __wrap_kernel_clock_ns(clockid_t clock)
 
 static void assert_reason(const char *part)
 {
-	ck_assert_msg(strstr(reason, part) != NULL, "no '%s' in '%s'", part,
-		reason);
+	ck_assert_msg(
+		strstr(reason, part) != NULL, "no '%s' in '%s'", part, reason);
 }
 
 static int open_named(const char *name)
@@ -134,7 +134,8 @@ START_TEST(small_reason)
 	char small[12];
 
 	ck_assert_int_eq(clocksource_open(&cs, "a-very-long-name-for-a-clock",
-				 small, sizeof(small)), -ENODEV);
+				 small, sizeof(small)),
+		-ENODEV);
 	ck_assert_uint_lt(strlen(small), sizeof(small));
 	ck_assert_str_eq(cs.name, "realtime");
 	clocksource_open(&cs, "auto", small, sizeof(small));
@@ -168,8 +169,7 @@ static void assert_consistent(clockid_t mono, clockid_t wall)
 			    sample.wall_ns > wall_after_ns) &&
 			wall_after_ns - wall_before_ns >= 0 &&
 			wall_after_ns - wall_before_ns < 10 * MS)
-			ck_abort_msg("wall %lld",
-				(long long)sample.wall_ns);
+			ck_abort_msg("wall %lld", (long long)sample.wall_ns);
 		ck_assert(cs.bracket_ns >= 1);
 		last_ns = sample.mono_ns;
 	}

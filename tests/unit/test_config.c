@@ -143,8 +143,8 @@ static void assert_default(void)
 
 static void assert_told(const char *part)
 {
-	ck_assert_msg(strstr(error, part) != NULL, "no '%s' in '%s'", part,
-		error);
+	ck_assert_msg(
+		strstr(error, part) != NULL, "no '%s' in '%s'", part, error);
 }
 
 static void assert_printable(void)
@@ -280,8 +280,8 @@ START_TEST(both_bad)
 	read_it();
 	assert_told("CT_BACKEND=\"aaaa");
 	assert_told("using 1ms; ");
-	ck_assert_str_eq(error + strlen(error) - strlen("; using auto"),
-		"; using auto");
+	ck_assert_str_eq(
+		error + strlen(error) - strlen("; using auto"), "; using auto");
 }
 END_TEST
 
@@ -444,7 +444,7 @@ START_TEST(bad_mode)
 	assert_refused();
 	given.mode = (enum ct_mode)1000;
 	assert_refused();
-	given.mode = (enum ct_mode)-1;
+	given.mode = (enum ct_mode) - 1;
 	assert_refused();
 }
 END_TEST
@@ -544,11 +544,11 @@ START_TEST(bad_user_counter)
 	const struct ct_clocksource good = source;
 
 	given.clocksource = &source;
-#define REFUSED(member, value)                                                 \
-	do {                                                                   \
-		source.member = value;                                         \
-		assert_refused();                                              \
-		source = good;                                                 \
+#define REFUSED(member, value)         \
+	do {                           \
+		source.member = value; \
+		assert_refused();      \
+		source = good;         \
 	} while (0)
 	REFUSED(name, NULL);
 	REFUSED(name, "");
@@ -593,26 +593,26 @@ static const struct wrap {
 	int64_t tick_ns;
 	bool good;
 } wraps[] = {
-	{ 24, 1000000000, 1000000, true },	   /* 16.8 ms */
+	{ 24, 1000000000, 1000000, true }, /* 16.8 ms */
 	{ 24, 1000000000, 8000000, true },
 	{ 24, 1000000000, 9000000, false },
 	{ 24, 1000000000, 17000000, false },
 	{ 24, 1000000000, 1000000000, false },
-	{ 32, 1000000000, 1000000000, true },	   /* 4.3 s */
-	{ 32, 14318180, 1000000000, true },	   /* 300 s */
-	{ 10, 1000, 500000000, true },		   /* 1.02 s */
+	{ 32, 1000000000, 1000000000, true }, /* 4.3 s */
+	{ 32, 14318180, 1000000000, true },   /* 300 s */
+	{ 10, 1000, 500000000, true },        /* 1.02 s */
 	{ 10, 1000, 600000000, false },
-	{ 20, 1000000, 1000000000, false },	   /* 1.05 s */
-	{ 21, 1000000, 1000000000, true },	   /* 2.1 s */
-	{ 1, 1000, 50000, true },		   /* 1 ms, less a cycle */
+	{ 20, 1000000, 1000000000, false }, /* 1.05 s */
+	{ 21, 1000000, 1000000000, true },  /* 2.1 s */
+	{ 1, 1000, 50000, true },           /* 1 ms, less a cycle */
 	{ 1, 1000, 1000000, false },
-	{ 32, 100000000000, 1000000, true },	   /* 43 ms */
+	{ 32, 100000000000, 1000000, true }, /* 43 ms */
 	{ 32, 100000000000, 1000000000, false },
-	{ 36, 100000000000, 100000000, true },	   /* 687 ms */
+	{ 36, 100000000000, 100000000, true }, /* 687 ms */
 	{ 36, 100000000000, 300000000, true },
 	{ 36, 100000000000, 400000000, false },
-	{ 39, 1000000000000, 250000000, true },	   /* 550 ms */
-	{ 40, 1000000000000, 500000000, true },	   /* 1.1 s */
+	{ 39, 1000000000000, 250000000, true }, /* 550 ms */
+	{ 40, 1000000000000, 500000000, true }, /* 1.1 s */
 	{ 40, 1000000000000, 1000000000, false },
 	{ 63, 1000000000000, 1000000000, true },
 };

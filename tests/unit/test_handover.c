@@ -125,8 +125,7 @@ static void publish(int64_t wall_ns, int64_t mono_ns)
 
 START_TEST(parked_word_asks)
 {
-	ck_assert_int_eq(
-		handover_read(CT_WORD_WALL_S), turned.wall_ns / SEC);
+	ck_assert_int_eq(handover_read(CT_WORD_WALL_S), turned.wall_ns / SEC);
 	ck_assert_int_eq(handover_read(CT_WORD_WALL_MS), turned.wall_ns / MS);
 	ck_assert_int_eq(handover_read(CT_WORD_WALL_US), turned.wall_ns / 1000);
 	ck_assert_int_eq(handover_read(CT_WORD_WALL_NS), turned.wall_ns);
@@ -145,8 +144,7 @@ END_TEST
 START_TEST(word_with_a_time)
 {
 	set_ns(turned.mono_ns + SEC);
-	ck_assert_int_eq(
-		handover_read(CT_WORD_MONO_NS), turned.mono_ns + SEC);
+	ck_assert_int_eq(handover_read(CT_WORD_MONO_NS), turned.mono_ns + SEC);
 	ck_assert_int_eq(get_ns(), turned.mono_ns + SEC);
 }
 END_TEST
@@ -417,8 +415,8 @@ START_TEST(wall_before_1970)
 	ck_assert_int_eq(handover_read(CT_WORD_WALL_S), -6);
 	ck_assert_int_eq(handover_read(CT_WORD_WALL_MS), -5001);
 	ck_assert_int_eq(handover_read(CT_WORD_WALL_NS), turned.wall_ns);
-	ck_assert_int_eq(handover_read(CT_WORD_WALL_MS_F64),
-		double_bits(-5001.0));
+	ck_assert_int_eq(
+		handover_read(CT_WORD_WALL_MS_F64), double_bits(-5001.0));
 
 	/* Set back to there while it is cached. */
 	handover_park();
