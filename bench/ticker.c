@@ -28,7 +28,7 @@ static struct options {
 	int rounds;
 	int slice_ms;
 	bool json;
-} options = { .rounds = 40, .slice_ms = 500 };
+} options = { .rounds = 120, .slice_ms = 120 };
 
 /* What one slice cost. */
 struct slice {
@@ -318,8 +318,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int main(int argc, char **argv)
 {
 	static const struct argp_option known[] = {
-		{ "rounds", 'r', "N", 0, "Measure each N times (40)", 0 },
-		{ "slice", 's', "MS", 0, "For so long each (500)", 0 },
+		{ "rounds", 'r', "N", 0, "Measure each N times (120)", 0 },
+		{ "slice", 's', "MS", 0, "For so long each (120)", 0 },
 		{ "json", 'j', NULL, 0, "For a program to read", 0 },
 		{ 0 },
 	};
