@@ -70,6 +70,24 @@ static inline int descriptors(void)
 	return count - 3; /* ".", ".." and its own */
 }
 
+/* A sanitizer keeps memory for reasons of its own. */
+#ifdef SANITIZED
+#define MEMORY_IS_TOLD false
+#else
+#define MEMORY_IS_TOLD true
+#endif
+
+static inline long pages_of_memory(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long pages;
+
+	CHECK(file != NULL);
+	CHECK(fscanf(file, "%ld", &pages) == 1);
+	fclose(file);
+	return pages;
+}
+
 /* A thread that ended is counted until the kernel has put it away. */
 static inline bool threads_become(int wanted)
 {

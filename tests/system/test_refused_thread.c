@@ -142,20 +142,10 @@ START_TEST(limit_on_processes)
 }
 END_TEST
 
-static rlim_t bytes_mapped(void)
-{
-	FILE *file = fopen("/proc/self/statm", "r");
-	unsigned long pages;
-
-	CHECK(file != NULL);
-	CHECK(fscanf(file, "%lu", &pages) == 1);
-	fclose(file);
-	return pages * (rlim_t)sysconf(_SC_PAGESIZE);
-}
-
 START_TEST(limit_on_memory)
 {
-	rlim_t before = set_soft_limit(RLIMIT_AS, bytes_mapped());
+	rlim_t before = set_soft_limit(RLIMIT_AS,
+		(rlim_t)pages_of_memory() * (rlim_t)sysconf(_SC_PAGESIZE));
 
 	ck_assert_int_eq(ct_start(NULL), -EAGAIN);
 	expect_refusal();
