@@ -331,6 +331,11 @@ START_TEST(mono_behind_a_word)
 	handover_engage();
 	publish(turned.wall_ns, turned.mono_ns - SEC);
 	assert_words(turned.wall_ns, turned.mono_ns, turned.boot_ns);
+
+	/* Whatever the wall clock says, here of 1970: it is no judge of mono. */
+	turned.wall_ns = 100 * SEC;
+	publish(turned.wall_ns, turned.mono_ns - SEC);
+	assert_words(turned.wall_ns, turned.mono_ns, turned.boot_ns);
 }
 END_TEST
 
