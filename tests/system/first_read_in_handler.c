@@ -16,6 +16,8 @@
 #include "clocks.h"
 
 #define WORKERS 4
+/* The build's own limit comes first. */
+#define FOR_ALL_NS (3600 * SEC)
 
 static pthread_t main_thread;
 static int handled;
@@ -51,7 +53,6 @@ static void one_round(unsigned int round)
 {
 	pthread_t thread;
 
-	alarm(TIMEOUT_S / 4);
 	main_thread = pthread_self();
 	CHECK(pthread_create(&thread, NULL, send_signal,
 		      (void *)(uintptr_t)(round * 2654435761u)) == 0);
@@ -69,7 +70,7 @@ static void work(unsigned int from, unsigned int to)
 
 		if (pid == 0)
 			one_round(round);
-		CHECK(ended_well(pid));
+		CHECK(ended_well_within(pid, DEADLINE_NS));
 	}
 	_exit(0);
 }
@@ -102,7 +103,7 @@ int main(int argc, char **argv)
 			work(i * rounds / WORKERS, (i + 1) * rounds / WORKERS);
 	}
 	for (unsigned int i = 0; i < WORKERS; i++)
-		well = ended_well(pid[i]) && well;
+		well = ended_well_within(pid[i], FOR_ALL_NS) && well;
 
 	return well ? EXIT_SUCCESS : EXIT_FAILURE;
 }
