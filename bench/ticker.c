@@ -23,6 +23,7 @@
 #define NS_PER_SEC INT64_C(1000000000)
 #define TICK_NS	   CT_TICK_DEFAULT_NS
 #define ROUNDS_MAX 1000
+#define TRIES	   10
 
 static struct options {
 	int rounds;
@@ -153,20 +154,24 @@ static struct slice measure(clockid_t thread, uint64_t (*ticks)(void))
 {
 	int64_t thread_ns, process_ns;
 	uint64_t count;
+	int tries = 0;
 
 	/* Past the start. */
 	sleep_ns(20 * TICK_NS);
 
-	count = ticks();
-	process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	thread_ns = clock_ns(thread);
-	sleep_ns(options.slice_ms * INT64_C(1000000));
-	thread_ns = clock_ns(thread) - thread_ns;
-	process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - process_ns;
-	count = ticks() - count;
+	do {
+		count = ticks();
+		process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+		thread_ns = clock_ns(thread);
+		sleep_ns(options.slice_ms * INT64_C(1000000));
+		thread_ns = clock_ns(thread) - thread_ns;
+		process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - process_ns;
+		count = ticks() - count;
+		/* An overloaded machine may starve it for so long. */
+	} while (count == 0 && ++tries < TRIES);
 
 	if (count == 0)
-		errx(1, "no tick in %d ms", options.slice_ms);
+		errx(1, "no tick in %d times %d ms", tries, options.slice_ms);
 	return (struct slice){
 		.thread_ns = (double)thread_ns / (double)count,
 		.process_ns = (double)process_ns / (double)count,
