@@ -178,14 +178,14 @@ struct ct_config {
  *	-EAGAIN		no thread to be had (a limit), or this is a vfork
  *			child: reads are live; a later read tries again
  *	-ENOTSUP	the kernel can't wipe the page on fork: reads stay live
- *	-EDEADLK	called from the ticker itself (by your clocksource)
+ *	-EDEADLK	called from within (by your clocksource)
  */
 CT_API int ct_start(const struct ct_config *config);
 
 /*
  * Back to asking the live clock, here and in children forked later, until
  * ct_start(). Ends the thread; returns within milliseconds whatever the tick.
- * 0, -EAGAIN in a vfork child, or -EDEADLK from the ticker itself.
+ * 0, -EAGAIN in a vfork child, or -EDEADLK from within.
  */
 CT_API int ct_stop(void);
 
@@ -221,7 +221,7 @@ struct ct_status {
 	char error[512];      /* ... and in words; empty if none */
 };
 
-/* 0, or -EINVAL for a bad size. */
+/* 0; -EINVAL for a bad size; -EDEADLK from within (by your clocksource). */
 CT_API int ct_status(struct ct_status *status);
 
 /*

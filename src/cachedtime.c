@@ -56,6 +56,8 @@ static struct {
 	struct config config[2];
 	unsigned int current; /* [a] */
 
+	uintptr_t holder; /* [a] pthread_self() of who is in the lock */
+
 	struct clocksource cs;	/* [l] as opened last */
 	struct publisher loop;	/* [l] of manual mode */
 	bool loop_started;	/* [l] */
@@ -64,6 +66,42 @@ static struct {
 } life;
 
 #define OWNER ((uint64_t)(uintptr_t)&life)
+
+static void enter_locked(void)
+{
+	__atomic_store_n(
+		&life.holder, (uintptr_t)pthread_self(), __ATOMIC_RELAXED);
+}
+
+static void enter(void)
+{
+	lock_acquire(&ct_page.lock);
+	enter_locked();
+}
+
+static bool try_enter(void)
+{
+	if (!lock_try(&ct_page.lock))
+		return false;
+	enter_locked();
+	return true;
+}
+
+static void leave(void)
+{
+	__atomic_store_n(&life.holder, 0, __ATOMIC_RELAXED);
+	lock_release(&ct_page.lock);
+}
+
+/* Called from within: by a counter of the user's that we are reading, or in a
+ * signal handler. */
+static bool is_inside(void)
+{
+	/* A child forked meanwhile inherits the holder, but not the lock. */
+	return __atomic_load_n(&ct_page.lock, __ATOMIC_RELAXED) != 0 &&
+	       __atomic_load_n(&life.holder, __ATOMIC_RELAXED) ==
+		       (uintptr_t)pthread_self();
+}
 
 static void set_autostart(enum autostart autostart)
 {
@@ -212,7 +250,7 @@ __attribute__((noinline, cold)) static void try_start(bool refresh)
 		set_retry(RETRY_PLACE_NS);
 		return;
 	}
-	if (!lock_try(&ct_page.lock))
+	if (!try_enter())
 		return;
 
 	read_environment();
@@ -224,7 +262,7 @@ __attribute__((noinline, cold)) static void try_start(bool refresh)
 			 (autostart == AUTOSTART_REFRESH && refresh)))
 		life.start_error = run();
 
-	lock_release(&ct_page.lock);
+	leave();
 }
 
 /* Called where a word says "ask". */
@@ -262,7 +300,7 @@ static int settle(void)
 {
 	int64_t nobody = 0;
 
-	if (ticker_is_self())
+	if (ticker_is_self() || is_inside())
 		return -EDEADLK;
 	if (at_home())
 		return 0;
@@ -321,9 +359,9 @@ CT_API int ct_start(const struct ct_config *given)
 	if (ret == 0) {
 		if (page_error() == -EAGAIN) /* before our constructor */
 			page_init();
-		lock_acquire(&ct_page.lock);
+		enter();
 		ret = start(given);
-		lock_release(&ct_page.lock);
+		leave();
 	}
 
 	errno = saved;
@@ -349,9 +387,9 @@ CT_API int ct_stop(void)
 
 	ret = settle();
 	if (ret == 0) {
-		lock_acquire(&ct_page.lock);
+		enter();
 		stop();
-		lock_release(&ct_page.lock);
+		leave();
 	}
 
 	errno = saved;
@@ -364,7 +402,7 @@ static bool turn_loop(void)
 	struct timekeeper_sample sample;
 	bool mine;
 
-	if (!lock_try(&ct_page.lock))
+	if (!try_enter())
 		return false;
 
 	mine = page_state() == PAGE_MANUAL && ct_page.owner == OWNER;
@@ -377,18 +415,20 @@ static bool turn_loop(void)
 		publisher_publish(&life.loop, &sample);
 	}
 
-	lock_release(&ct_page.lock);
+	leave();
 	return mine;
 }
 
 CT_API int64_t ct_refresh(void)
 {
 	struct handover_now now;
+	int saved = errno; /* a counter of the user's may change it */
 
 	start_if_due(true);
 	if (page_state() != PAGE_MANUAL || !turn_loop())
 		handover_refresh(&now);
 
+	errno = saved;
 	return ct_now_ms();
 }
 
@@ -494,14 +534,16 @@ CT_API int ct_status(struct ct_status *status)
 
 	if (status == NULL || status->size < sizeof(*status))
 		return -EINVAL;
+	if (is_inside())
+		return -EDEADLK;
 
 	size = status->size;
 	memset(status, 0, sizeof(*status));
 	status->size = size;
 
-	lock_acquire(&ct_page.lock);
+	enter();
 	describe(status);
-	lock_release(&ct_page.lock);
+	leave();
 
 	errno = saved;
 	return 0;
@@ -585,11 +627,15 @@ __attribute__((destructor)) static void unload(void)
 {
 	int saved = errno;
 
-	if (at_home() && !ticker_is_self()) {
-		lock_acquire(&ct_page.lock);
-		if (page_state() != PAGE_TICKING || ticker_is_ours())
-			stop();
-		lock_release(&ct_page.lock);
+	if (settle() == 0) {
+		enter();
+		/* Not what another copy of the library runs in this page. */
+		if (page_state() == PAGE_TICKING ? ticker_is_ours()
+						 : ct_page.owner == OWNER)
+			halt();
+		set_autostart(AUTOSTART_NONE);
+		ticker_join();
+		leave();
 	}
 	errno = saved;
 }

@@ -12,6 +12,8 @@
 #define HZ_MIN UINT64_C(1000)
 #define HZ_MAX UINT64_C(1000000000000)
 
+__extension__ typedef unsigned __int128 u128;
+
 bool clocksource_user_valid(const struct ct_clocksource *user, int64_t tick_ns)
 {
 	if (user->name == NULL || user->name[0] == '\0' || user->read == NULL)
@@ -24,8 +26,8 @@ bool clocksource_user_valid(const struct ct_clocksource *user, int64_t tick_ns)
 		return false;
 
 	/* One wrap between two ticks can be told, two can't. */
-	return user->mask / user->hz >= 1 ||
-	       (int64_t)(user->mask * NS_PER_SEC / user->hz) > 2 * tick_ns;
+	return (u128)user->mask * NS_PER_SEC / user->hz >
+	       (u128)(2 * (uint64_t)tick_ns);
 }
 
 void clocksource_open_user(struct clocksource *cs,

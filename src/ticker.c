@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cachedtime.h>
 
@@ -36,14 +37,12 @@
 
 static struct {
 	pthread_t thread;
-	bool joinable; /* a thread of this copy, in the process that owns it */
+	pid_t joinable_in; /* the process that may join it; 0: none */
+	uintptr_t self;	   /* its pthread_self(); relaxed: see is_self() */
 	struct publisher publisher;
 	int64_t tick_ns;
 	int error; /* relaxed: for people */
 } ticker;
-
-/* Initial-exec: no call to find it, and none that could allocate. */
-static __thread bool is_self __attribute__((tls_model("initial-exec")));
 
 static bool asked_to_stop(void)
 {
@@ -154,7 +153,8 @@ static void *ticker_main(void *arg)
 	int ret;
 
 	(void)arg;
-	is_self = true;
+	__atomic_store_n(
+		&ticker.self, (uintptr_t)pthread_self(), __ATOMIC_RELAXED);
 	/* From inside: pthread_setname_np() of the creator opens /proc files,
 	 * which made reaping the children of a pinned PostgreSQL take minutes
 	 * (Linux 6.18). */
@@ -199,25 +199,24 @@ static int create_thread(void)
 	return -ret;
 }
 
-/* A thread that gave up by itself, or that another copy stopped. */
-static void join_old(void)
+void ticker_join(void)
 {
-	if (ticker.joinable && ct_page.owner == OWNER)
-		pthread_join(ticker.thread, NULL);
 	/* Else a fork left it with the parent. */
-	ticker.joinable = false;
+	if (ticker.joinable_in != 0 && ticker.joinable_in == getpid())
+		pthread_join(ticker.thread, NULL);
+	ticker.joinable_in = 0;
 }
 
 int ticker_start(const struct clocksource *cs, int64_t tick_ns)
 {
 	int ret;
 
-	join_old();
+	ticker_join();
 	ticker.publisher.cs = *cs;
 	ticker.tick_ns = tick_ns;
 	ticker.error = 0;
 
-	ct_page.owner = OWNER;
+	__atomic_store_n(&ct_page.owner, OWNER, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.stop, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.ticker, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.state, PAGE_TICKING, __ATOMIC_RELAXED);
@@ -226,11 +225,11 @@ int ticker_start(const struct clocksource *cs, int64_t tick_ns)
 	if (ret != 0) {
 		__atomic_store_n(&ct_page.ticker, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&ct_page.state, PAGE_IDLE, __ATOMIC_RELAXED);
-		ct_page.owner = 0;
+		__atomic_store_n(&ct_page.owner, 0, __ATOMIC_RELAXED);
 		return -EAGAIN;
 	}
 
-	ticker.joinable = true;
+	ticker.joinable_in = getpid();
 	return 0;
 }
 
@@ -245,22 +244,28 @@ void ticker_stop(void)
 	while (__atomic_load_n(&ct_page.ticker, __ATOMIC_ACQUIRE) != 0)
 		if (futex_wait(&ct_page.ticker, 1, INT64_MAX) != 0)
 			sched_yield();
-	join_old();
+	ticker_join();
 
 	/* ... and for good: it may have engaged once more. */
 	handover_park();
-	ct_page.owner = 0;
+	__atomic_store_n(&ct_page.owner, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.state, PAGE_IDLE, __ATOMIC_RELAXED);
 }
 
 bool ticker_is_self(void)
 {
-	return is_self;
+	/* Relaxed: a thread that isn't the ticker may find any value but its
+	 * own. The thread, once over, or in a forked child, isn't in the page,
+	 * so that another one at its address isn't taken for it. */
+	return __atomic_load_n(&ticker.self, __ATOMIC_RELAXED) ==
+		       (uintptr_t)pthread_self() &&
+	       __atomic_load_n(&ct_page.ticker, __ATOMIC_RELAXED) != 0 &&
+	       ticker_is_ours();
 }
 
 bool ticker_is_ours(void)
 {
-	return ct_page.owner == OWNER;
+	return __atomic_load_n(&ct_page.owner, __ATOMIC_RELAXED) == OWNER;
 }
 
 int ticker_error(void)

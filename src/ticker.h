@@ -26,6 +26,10 @@ int ticker_start(const struct clocksource *cs, int64_t tick_ns);
  */
 void ticker_stop(void);
 
+/* Join a thread that has ended: one that gave up, or was stopped by another
+ * copy. Under the life cycle's lock. */
+void ticker_join(void);
+
 /* Is the caller the thread itself? */
 bool ticker_is_self(void);
 

@@ -84,7 +84,8 @@ static void restart_rate(
 {
 	tk->anchor[0] = *at;
 	tk->anchor[1] = *at;
-	tk->rate_error_ppb = RATE_ERROR_MAX_PPB;
+	if (tk->rate_error_ppb < RATE_ERROR_MAX_PPB)
+		tk->rate_error_ppb = RATE_ERROR_MAX_PPB;
 	tk->rate_mono_ns = at->mono_ns;
 }
 
@@ -131,9 +132,12 @@ static void rebase(struct timekeeper *tk,
 	const struct timekeeper_sample *sample,
 	const struct timekeeper_anchor *at)
 {
-	/* Twice in a row means that the rate is wrong, not the clock. */
-	if (tk->parted)
+	/* Twice in a row, or soon again, means that the rate is wrong, not the
+	 * clock: then any measurement is better than none. */
+	if (tk->parted || at->mono_ns - tk->anchor[0].mono_ns < RATE_SETTLING_NS) {
+		tk->rate_error_ppb = INT64_MAX / 2;
 		measure_rate(tk, at);
+	}
 	restart_rate(tk, at);
 
 	if (sample->mono_ns > tk->mono_ns)
