@@ -150,7 +150,8 @@ static uint64_t bare_ticks(void)
 	return __atomic_load_n(&bare.ticks, __ATOMIC_RELAXED);
 }
 
-static struct slice measure(clockid_t thread, uint64_t (*ticks)(void))
+static struct slice measure(
+	const char *whose, clockid_t thread, uint64_t (*ticks)(void))
 {
 	int64_t thread_ns, process_ns;
 	uint64_t count;
@@ -171,7 +172,8 @@ static struct slice measure(clockid_t thread, uint64_t (*ticks)(void))
 	} while (count == 0 && ++tries < TRIES);
 
 	if (count == 0)
-		errx(1, "no tick in %d times %d ms", tries, options.slice_ms);
+		errx(1, "no tick of %s in %d times %d ms", whose, tries,
+			options.slice_ms);
 	return (struct slice){
 		.thread_ns = (double)thread_ns / (double)count,
 		.process_ns = (double)process_ns / (double)count,
@@ -190,7 +192,7 @@ static struct slice measure_library(void)
 		errx(1, "ct_start: %s", strerror(-ret));
 	while (ct_age_ns() == 0)
 		sleep_ns(TICK_NS);
-	slice = measure(library_clock(), library_ticks);
+	slice = measure("the library", library_clock(), library_ticks);
 	ct_stop();
 	return slice;
 }
@@ -206,7 +208,7 @@ static struct slice measure_bare(void)
 	if (ret != 0)
 		errx(1, "pthread_create: %s", strerror(ret));
 	pthread_getcpuclockid(bare.thread, &clock);
-	slice = measure(clock, bare_ticks);
+	slice = measure("the bare loop", clock, bare_ticks);
 	__atomic_store_n(&bare.stop, true, __ATOMIC_RELAXED);
 	pthread_join(bare.thread, NULL);
 	return slice;
