@@ -87,6 +87,7 @@ static void restart_rate(
 	if (tk->rate_error_ppb < RATE_ERROR_MAX_PPB)
 		tk->rate_error_ppb = RATE_ERROR_MAX_PPB;
 	tk->rate_mono_ns = at->mono_ns;
+	tk->rate_due_ns = at->mono_ns;
 }
 
 /*
@@ -105,9 +106,12 @@ static void measure_rate(
 	int64_t error_ppb;
 	u128 doubled;
 
-	if (cycles == 0 || shortest_ns <= 0)
+	/* Divisions are for when there is something new to learn: when the
+	 * window has grown by a quarter. */
+	if (cycles == 0 || shortest_ns <= 0 || at->mono_ns < tk->rate_due_ns)
 		return;
 
+	tk->rate_due_ns = at->mono_ns + shortest_ns / 4;
 	error_ppb = (int64_t)((u128)(uint64_t)(longest_ns - shortest_ns) *
 			      (NS_PER_SEC / 2) / (uint64_t)shortest_ns);
 	if (error_ppb <= known_ppb) {
@@ -153,6 +157,11 @@ static void slew(struct timekeeper *tk, int64_t error_ns, int64_t elapsed_ns)
 	int64_t over_ns = 2 * elapsed_ns > SLEW_NS ? 2 * elapsed_ns : SLEW_NS;
 	int64_t limit_ns = over_ns >> SLEW_MAX_SHIFT;
 	u128 stretched;
+
+	if (error_ns == 0) {
+		tk->mult = tk->rate;
+		return;
+	}
 
 	error_ns = clamp(error_ns, limit_ns);
 	stretched = (u128)tk->rate * (uint64_t)(over_ns + error_ns);

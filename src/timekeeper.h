@@ -37,6 +37,7 @@ struct timekeeper {
 	uint64_t rate;		/* ns per cycle in 2^-32 */
 	int64_t rate_error_ppb; /* how far it may have been off ... */
 	int64_t rate_mono_ns;	/* ... when it was measured */
+	int64_t rate_due_ns;	/* mono at which to measure again */
 	struct timekeeper_anchor {
 		uint64_t total_cycles;
 		int64_t mono_ns;
