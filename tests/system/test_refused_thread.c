@@ -29,7 +29,7 @@ static void expect_refusal(void)
 {
 	CHECK(right());
 	CHECK(stays_live());
-	CHECK(threads() == 1);
+	CHECK(threads_become(1));
 	expect_error(-EAGAIN, "no thread");
 	CHECK(status_now().mode == CT_MODE_TICK);
 	CHECK(!status_now().cached);
