@@ -128,6 +128,21 @@ START_TEST(all_refused_while_ticking)
 }
 END_TEST
 
+/* Not even where no clock tells the ticker when it woke does it spin. */
+START_TEST(no_clock_to_sleep_by)
+{
+	uint64_t before;
+
+	set_refused(REFUSED_ALL);
+	ck_assert_int_eq(ct_start(NULL), 0);
+	nap(50 * MS);
+	before = status_now().ticks;
+	nap(500 * MS);
+	ck_assert_uint_lt(status_now().ticks - before, 2000);
+	permit_again();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("clock refused");
@@ -142,5 +157,6 @@ int main(void)
 		all_refused_from_the_start);
 	add_situation(suite, "all clocks refused while ticking",
 		all_refused_while_ticking);
+	add_situation(suite, "no clock to sleep by", no_clock_to_sleep_by);
 	return run_suite(suite);
 }

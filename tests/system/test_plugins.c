@@ -86,6 +86,23 @@ START_TEST(plugin_loaded_often)
 }
 END_TEST
 
+/* Each is unloaded while a later one is there. */
+START_TEST(plugins_loaded_in_turn)
+{
+	a = load_plugin("CT_TEST_PLUGIN_A");
+	for (int i = 0; i < LOADS; i++) {
+		b = load_plugin("CT_TEST_PLUGIN_B");
+		ck_assert(b.plugin->right());
+		unload(&a);
+		a = load_plugin("CT_TEST_PLUGIN_A");
+		ck_assert(a.plugin->right());
+		unload(&b);
+	}
+	unload(&a);
+	ck_assert(threads_become(1));
+}
+END_TEST
+
 START_TEST(library_loaded_often)
 {
 	const char *path = path_from("CT_TEST_LIBRARY");
@@ -115,6 +132,7 @@ int main(void)
 	add_situation(suite, "unloaded in a forked child",
 		unloaded_in_a_forked_child);
 	add_situation(suite, "a plugin loaded often", plugin_loaded_often);
+	add_situation(suite, "plugins loaded in turn", plugins_loaded_in_turn);
 	add_situation(suite, "the library loaded often", library_loaded_often);
 	return run_suite(suite);
 }

@@ -30,6 +30,8 @@ static const struct refusal {
 	{ "prctl", ENOSYS, BEFORE_LOAD, OUTLOOK_CACHED, true },
 	{ "clock_nanosleep", EPERM, BEFORE_LOAD, OUTLOOK_CACHED, true },
 	{ "clock_nanosleep", ENOSYS, BEFORE_LOAD, OUTLOOK_CACHED, true },
+	{ "futex", EPERM, BEFORE_LOAD, OUTLOOK_CACHED, true },
+	{ "futex", ENOSYS, BEFORE_LOAD, OUTLOOK_CACHED, true },
 	{ "clock_nanosleep,futex", EPERM, BEFORE_LOAD, OUTLOOK_NO_SLEEP, true },
 	{ "clock_nanosleep,futex", ENOSYS, BEFORE_LOAD, OUTLOOK_NO_SLEEP,
 		true },
@@ -82,6 +84,26 @@ START_TEST(refused)
 }
 END_TEST
 
+static void cached_then_sleepless(void)
+{
+	CHECK(cached_soon());
+	refuse_each("clock_nanosleep,futex", EPERM);
+	CHECK(ct_stop() == 0);
+	CHECK(ct_start(NULL) == 0);
+	CHECK(live_soon());
+	CHECK(right() && advances());
+	expect_error(status_now().last_error, "sleep");
+	/* Reads don't try again by themselves. */
+	CHECK(threads_become(1));
+	CHECK(stays_live());
+}
+
+START_TEST(sleep_refused_half_way)
+{
+	ck_assert(child_does(cached_then_sleepless));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("refused calls");
@@ -91,5 +113,6 @@ int main(void)
 	tcase_set_timeout(tc, TIMEOUT_S);
 	tcase_add_loop_test(tc, refused, 0, (int)REFUSALS);
 	suite_add_tcase(suite, tc);
+	add_situation(suite, "no way to sleep left", sleep_refused_half_way);
 	return run_suite(suite);
 }

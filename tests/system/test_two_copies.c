@@ -104,9 +104,14 @@ START_TEST(owner_unloaded)
 }
 END_TEST
 
+/* The thread that the other copy ended is gone for good, and its stack. */
 START_TEST(owner_stopped_then_unloaded)
 {
-	for (int i = 0; i < 100; i++) {
+	long before = 0;
+
+	for (int i = 0; i < 120; i++) {
+		if (i == 20)
+			before = pages_of_memory();
 		load_other(_i);
 		ck_assert_int_eq(other.plugin->start(), 0);
 		ck_assert(other.plugin->right());
@@ -114,7 +119,27 @@ START_TEST(owner_stopped_then_unloaded)
 		unload(&other);
 		ck_assert(right());
 	}
+	/* Of 100 stacks, perhaps one. */
+	if (MEMORY_IS_TOLD)
+		ck_assert_int_lt(pages_of_memory(), before + 128);
 	ck_assert(threads_become(1));
+}
+END_TEST
+
+/* The loop is the program's: a plugin that goes leaves it alone. */
+START_TEST(unloaded_in_manual_mode)
+{
+	int64_t before_ns;
+
+	load_other(_i);
+	ck_assert_int_eq(start_mode(CT_MODE_MANUAL), 0);
+	ct_refresh();
+	before_ns = ct_now_ns();
+	unload(&other);
+	nap(2 * MS);
+	ck_assert_int_eq(ct_now_ns(), before_ns);
+	ct_refresh();
+	ck_assert(right());
 }
 END_TEST
 
@@ -154,6 +179,7 @@ int main(void)
 	add_variants(suite, "the ticker's owner unloaded", owner_unloaded);
 	add_variants(suite, "the ticker's owner stopped, then unloaded",
 		owner_stopped_then_unloaded);
+	add_variants(suite, "unloaded in manual mode", unloaded_in_manual_mode);
 	add_variants(suite, "unloaded in a forked child",
 		unloaded_in_a_forked_child);
 	return run_suite(suite);
