@@ -156,7 +156,7 @@ static int64_t to_publish(enum ct_word i, int64_t seen,
 	return encode(word, wall_ns + lag_ns) >= seen ? seen : value;
 }
 
-void handover_publish(const struct handover_view *view,
+bool handover_publish(const struct handover_view *view,
 	const struct handover_now *now, int64_t wall_ns, int64_t lag_ns)
 {
 	for (int i = 0; i < CT_WORDS; i++) {
@@ -170,21 +170,24 @@ void handover_publish(const struct handover_view *view,
 		/* A time that can't be told by a word, before 1970: ask. */
 		if (value <= 0)
 			value = 0;
-		/* If it fails, somebody published a later time, or parked:
-		 * good. */
-		if (value != seen)
-			swap(word, &seen, value);
+		/* If it fails, somebody parked, or published: a later time,
+		 * which is good, or an older one. */
+		if (value != seen && !swap(word, &seen, value) && seen > 0 &&
+			seen < value)
+			return false;
 	}
 	raise_floor(now->mono_ns);
+	return true;
 }
 
 void handover_refresh(struct handover_now *now)
 {
 	struct handover_view view;
 
-	handover_look(&view);
-	handover_live(now);
-	handover_publish(&view, now, now->wall_ns, 0);
+	do {
+		handover_look(&view);
+		handover_live(now);
+	} while (!handover_publish(&view, now, now->wall_ns, 0));
 }
 
 void handover_engage(void)
@@ -200,7 +203,8 @@ void handover_engage(void)
 			view.seen[i] = mark;
 
 	handover_live(&now);
-	handover_publish(&view, &now, now.wall_ns, 0);
+	if (!handover_publish(&view, &now, now.wall_ns, 0))
+		handover_refresh(&now);
 }
 
 void handover_park(void)

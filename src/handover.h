@@ -19,6 +19,7 @@
 #ifndef HANDOVER_H
 #define HANDOVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <cachedtime.h>
@@ -42,12 +43,16 @@ void handover_live(struct handover_now *now);
 void handover_look(struct handover_view *view);
 
 /*
- * Step two. Replaces times and marks, never 0. `now` must not be ahead of the
+ * Step two, in the order of enum ct_word. Replaces times and marks, never 0. `now` must not be ahead of the
  * live clocks; what is behind a word already published is held back, except
  * where the wall clock was set back: it shows `wall_ns` (of which a word taken
  * from an exact clock may be ahead by lag_ns).
+ *
+ * False, and the words after it left as they are, if somebody who had read the
+ * clock earlier got in between with an older time: look, read the clock and
+ * publish again. So a word is never older than those after it.
  */
-void handover_publish(const struct handover_view *view,
+bool handover_publish(const struct handover_view *view,
 	const struct handover_now *now, int64_t wall_ns, int64_t lag_ns);
 
 /* Publish the live clocks: what a refresh does from any thread. */

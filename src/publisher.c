@@ -86,7 +86,8 @@ void publisher_publish(struct publisher *p, struct timekeeper_sample *sample)
 		look_at_boot(p);
 
 	evaluate(p, sample, &now);
-	handover_publish(&view, &now, sample->wall_ns, p->cs.lag_ns);
+	if (!handover_publish(&view, &now, sample->wall_ns, p->cs.lag_ns))
+		handover_refresh(&now);
 	account(p, events);
 }
 

@@ -205,16 +205,25 @@ static bool advance_wall(struct timekeeper *tk,
 	int64_t lo = sample->wall_ns - sample->mono_after_ns;
 	int64_t hi = sample->wall_ns - sample->mono_ns;
 	int64_t off_ns = outside(tk->wall_offset_ns, lo, hi);
+	int64_t limit_ns = TIMEKEEPER_STEP_NS + tk->wall_error_ns;
 
-	if (off_ns >= TIMEKEEPER_STEP_NS || off_ns <= -TIMEKEEPER_STEP_NS) {
+	if (off_ns >= limit_ns || off_ns <= -limit_ns) {
 		tk->wall_offset_ns -= off_ns;
+		tk->wall_error_ns = hi - lo;
 		tk->last_step_ns = -off_ns;
 		tk->steps++;
 		return true;
 	}
 
-	/* At most a sixteenth of the time that passed, so that wall goes on. */
-	tk->wall_offset_ns -= clamp(off_ns, elapsed_ns / 16);
+	if (off_ns > TIMEKEEPER_STEP_NS || off_ns < -TIMEKEEPER_STEP_NS)
+		/* Only a first sample that was pre-empted is so far off. */
+		tk->wall_offset_ns -= off_ns;
+	else
+		/* At most a sixteenth of the time that passed, so that wall
+		 * goes on. */
+		tk->wall_offset_ns -= clamp(off_ns, elapsed_ns / 16);
+	if (hi - lo < tk->wall_error_ns)
+		tk->wall_error_ns = hi - lo;
 	return false;
 }
 
@@ -243,7 +252,10 @@ void timekeeper_init(struct timekeeper *tk, uint64_t mask, uint64_t hz,
 	tk->mult = tk->rate;
 	tk->cycle_base = sample->cycles;
 	tk->mono_ns = sample->mono_ns;
-	tk->wall_offset_ns = sample->wall_ns - sample->mono_after_ns;
+	/* At its largest: who takes the smaller of the line and the sample
+	 * gets the sample, until a better one tells more. */
+	tk->wall_offset_ns = sample->wall_ns - sample->mono_ns;
+	tk->wall_error_ns = sample->mono_after_ns - sample->mono_ns;
 	at = anchor_at(tk, sample);
 	restart_rate(tk, &at);
 }

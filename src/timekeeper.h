@@ -47,7 +47,8 @@ struct timekeeper {
 	uint64_t total_cycles;	/* at cycle_base, without wrap */
 	bool parted;		/* the last sample ended in a rebase */
 
-	int64_t wall_offset_ns; /* wall - mono */
+	int64_t wall_offset_ns; /* wall - mono ... */
+	int64_t wall_error_ns;	/* ... as well as the best sample told */
 
 	uint64_t steps;	       /* of the wall clock */
 	int64_t last_step_ns;  /* signed: positive is forward */
