@@ -68,8 +68,9 @@ CT_API int64_t ct_read_slow(enum ct_word word) __attribute__((cold));
  * Unit and epoch	in the name: wall since 1970-01-01T00:00:00Z, mono and
  *			boot since some moment near boot; rounded down
  * Goes back		wall: only where the clock was set back; mono: never,
- *			not between threads either; each reader by itself: two
- *			different readers may stand on neighbouring ticks
+ *			not between threads either, and while it is cached not
+ *			even where the kernel's does; each reader by itself:
+ *			two of them may stand on neighbouring ticks
  * Age			one tick plus the ticker's lateness; none while live
  * Cost			a load, a test and a branch; while reads go live, that
  *			of clock_gettime(2) and a few nanoseconds

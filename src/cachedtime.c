@@ -236,7 +236,10 @@ static bool blocks_handled_signal(void)
  * inherited, or whose memory it is. */
 static bool at_home(void)
 {
-	return __atomic_load_n(&ct_page.home, __ATOMIC_RELAXED) == getpid();
+	pid_t pid = getpid(); /* -1 where that is refused */
+
+	return pid > 0 &&
+	       __atomic_load_n(&ct_page.home, __ATOMIC_RELAXED) == pid;
 }
 
 __attribute__((noinline, cold)) static void try_start(bool refresh)
@@ -481,6 +484,12 @@ static void describe_error(struct ct_status *status)
 		snprintf(text, size,
 			"no thread to be had (a limit on threads or memory), "
 			"so reads are live; a later read tries again");
+	} else if (ticker_error() == -ENODEV) {
+		status->last_error = kernel_clock_error();
+		snprintf(text, size,
+			"clock_gettime refused (%s), the coarse clocks too, so "
+			"reads are live until ct_start()",
+			errno_name(kernel_clock_error()));
 	} else if (ticker_error() != 0) {
 		status->last_error = ticker_error();
 		snprintf(text, size,

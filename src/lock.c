@@ -38,6 +38,14 @@ void futex_wake_all(uint32_t *word)
 	errno = saved;
 }
 
+bool futex_works(void)
+{
+	uint32_t word = 0;
+
+	/* Not 1, so it doesn't sleep. */
+	return futex_wait(&word, 1, INT64_MAX) == 0;
+}
+
 bool lock_try(uint32_t *lock)
 {
 	uint32_t expected = FREE;

@@ -25,4 +25,7 @@ int futex_wait(uint32_t *word, uint32_t value, int64_t deadline_ns);
 
 void futex_wake_all(uint32_t *word);
 
+/* Does the kernel let this process use futexes? */
+bool futex_works(void);
+
 #endif /* LOCK_H */

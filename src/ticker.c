@@ -132,6 +132,8 @@ static int run(void)
 
 	publisher_start(&ticker.publisher);
 	publisher_publish(&ticker.publisher, &sample);
+	if (sample.mono_ns <= 0)
+		return -ENODEV;
 	deadline_ns = sample.mono_ns - ticker.tick_ns;
 
 	while (!asked_to_stop()) {
@@ -143,6 +145,8 @@ static int run(void)
 			break;
 		publisher_publish(&ticker.publisher, &sample);
 		account(deadline_ns, sample.mono_ns);
+		if (sample.mono_ns <= 0) /* no clock of any kind */
+			return -ENODEV;
 	}
 
 	return 0;
@@ -202,9 +206,16 @@ static int create_thread(void)
 void ticker_join(void)
 {
 	/* Else a fork left it with the parent. */
-	if (ticker.joinable_in != 0 && ticker.joinable_in == getpid())
-		pthread_join(ticker.thread, NULL);
+	bool here = ticker.joinable_in != 0 && ticker.joinable_in == getpid();
+
 	ticker.joinable_in = 0;
+	if (!here)
+		return;
+	if (futex_works())
+		pthread_join(ticker.thread, NULL);
+	else /* where glibc's join would abort */
+		while (pthread_tryjoin_np(ticker.thread, NULL) == EBUSY)
+			sched_yield();
 }
 
 int ticker_start(const struct clocksource *cs, int64_t tick_ns)

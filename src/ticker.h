@@ -36,7 +36,8 @@ bool ticker_is_self(void);
 /* Did this copy of the library start the one that runs? */
 bool ticker_is_ours(void);
 
-/* 0, or the -errno for which a ticker gave up: no call to sleep with. */
+/* 0, or the -errno for which a ticker gave up: that of the calls to sleep with,
+ * all refused; -ENODEV: there is no clock that could be read. */
 int ticker_error(void);
 
 #endif /* TICKER_H */
