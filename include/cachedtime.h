@@ -120,6 +120,20 @@ CT_READER(ct_boot_ms, CT_WORD_BOOT_MS, boot_ms); /* CLOCK_BOOTTIME */
 #undef CT_READER
 
 /*
+ * The cached millisecond, but never older than max_age_ms. The kernel's coarse
+ * clock is the judge: it can't stand still, so this holds where the ticker is
+ * starved, stopped or debugged; it lags by up to two of its own ticks (of 4 ms
+ * at HZ=250), which is allowed for. What might be too old is read live, and
+ * published. A max_age_ms of less than two coarse ticks always reads live.
+ *
+ * Costs about 1.5 reads of CLOCK_REALTIME_COARSE; where read live, two to four
+ * of CLOCK_REALTIME. In CT_MODE_MANUAL, where time is to stand still: live, and
+ * not published. Otherwise as the readers above.
+ */
+CT_API int64_t ct_now_ms_fresh(int64_t max_age_ms);
+CT_API int64_t ct_mono_ms_fresh(int64_t max_age_ms);
+
+/*
  * Control. None of it is needed for the plain use. Call these from any
  * thread, any number of them at once, but not from a signal handler; only
  * ct_refresh() and ct_age_ns() may be called from there.
@@ -152,8 +166,8 @@ struct ct_clocksource {
 
 /*
  * How to run. Zero the struct and set `size`; a member left 0 or NULL means
- * what the environment says (CT_TICK, CT_BACKEND), else the default. Members
- * will be added at the end.
+ * what the environment says (CT_TICK, CT_BACKEND, CT_PRIORITY), else the
+ * default. Members will be added at the end.
  *
  *	struct ct_config config = { .size = sizeof(config),
  *				    .mode = CT_MODE_MANUAL };
@@ -162,9 +176,11 @@ struct ct_config {
 	size_t size;	     /* sizeof(struct ct_config) */
 	enum ct_mode mode;
 	int64_t tick_ns;     /* CT_TICK_MIN_NS to CT_TICK_MAX_NS */
-	const char *backend; /* "auto", "realtime", "coarse" */
+	const char *backend; /* "auto", "tsc", "realtime", "hpet", "coarse" */
 	const struct ct_clocksource *clocksource; /* instead of a back end;
 						   * copied */
+	const char *priority; /* of the ticker: "normal", "fifo" (SCHED_FIFO,
+			       * where permitted) or a nice value */
 };
 
 /*
@@ -211,13 +227,15 @@ struct ct_status {
 	int cached;	      /* 1: reads come from the page; 0: live */
 	int64_t tick_ns;      /* of the mode in force; 0 without a ticker */
 	char backend[16];     /* the clocksource in use, or that would be */
-	char reason[256];     /* why this one, and why not the others */
+	char reason[512];     /* why this one, and why not the others */
 	uint64_t ticks;	      /* publications since the start */
 	uint64_t late_ticks;  /* of these, a whole tick late or more */
 	int64_t max_late_ns;  /* worst lateness of a tick */
 	int64_t age_ns;	      /* as ct_age_ns() */
 	uint64_t steps;	      /* of the wall clock, seen since the start */
 	int64_t last_step_ns; /* signed: positive is forward */
+	uint64_t counter_hz;  /* measured rate of the counter in use; 0: the
+			       * kernel's clocks are */
 	int last_error;	      /* 0, or the last trouble as -errno ... */
 	char error[512];      /* ... and in words; empty if none */
 };

@@ -30,6 +30,9 @@
 /* After a read from where no thread may be started. */
 #define RETRY_PLACE_NS INT64_C(1000000)
 
+/* An age that no word reaches; keeps the arithmetic from overflowing. */
+#define FRESH_MAX_MS INT64_C(1000000000000)
+
 /* What starts by itself. */
 enum autostart {
 	AUTOSTART_UNKNOWN, /* the environment hasn't been read yet */
@@ -60,8 +63,7 @@ static struct {
 
 	struct clocksource cs;	/* [l] as opened last */
 	struct publisher loop;	/* [l] of manual mode */
-	bool loop_started;	/* [l] */
-	char reason[256];	/* [l] of the choice of cs */
+	char reason[512];	/* [l] of the choice of cs */
 	int start_error;	/* [l] of the last start */
 } life;
 
@@ -184,7 +186,7 @@ static int run(void)
 
 	if (c->mode == CT_MODE_MANUAL) {
 		page_describe(life.cs.name, 0);
-		life.loop_started = false;
+		publisher_start(&life.loop, &life.cs);
 		ct_page.owner = OWNER;
 		__atomic_store_n(
 			&ct_page.state, PAGE_MANUAL, __ATOMIC_RELEASE);
@@ -192,7 +194,7 @@ static int run(void)
 	}
 
 	page_describe(life.cs.name, c->tick_ns);
-	ret = ticker_start(&life.cs, c->tick_ns);
+	ret = ticker_start(&life.cs, c->tick_ns, &c->priority);
 	set_retry(ret != 0 ? RETRY_LIMIT_NS : 0);
 	return ret;
 }
@@ -410,11 +412,6 @@ static bool turn_loop(void)
 
 	mine = page_state() == PAGE_MANUAL && ct_page.owner == OWNER;
 	if (mine) {
-		if (!life.loop_started) {
-			life.loop.cs = life.cs;
-			publisher_start(&life.loop);
-			life.loop_started = true;
-		}
 		publisher_publish(&life.loop, &sample);
 	}
 
@@ -433,6 +430,52 @@ CT_API int64_t ct_refresh(void)
 
 	errno = saved;
 	return ct_now_ms();
+}
+
+/* Too old, or the coarse clock can't tell. */
+__attribute__((noinline, cold)) static int64_t fresh_live(enum ct_word word)
+{
+	int64_t value = 0;
+
+	if (page_state() == PAGE_MANUAL)
+		return handover_live_word(word);
+	if (page_state() == PAGE_TICKING)
+		value = handover_fresh(word);
+	return value > 0 ? value : ct_read_slow(word);
+}
+
+/* Never older than max_age_ms, by the kernel's coarse clock. */
+static inline int64_t fresh(
+	enum ct_word word, const int64_t *at, int64_t max_age_ms)
+{
+	int64_t lag_ns = kernel_coarse_lag_ns();
+	int64_t max_age_ns, now_ns, published_ns, value;
+
+	max_age_ns = max_age_ms > FRESH_MAX_MS ? FRESH_MAX_MS : max_age_ms;
+	max_age_ns = max_age_ns < 0 ? 0 : max_age_ns * 1000000;
+	now_ns = kernel_clock_ns(CLOCK_MONOTONIC_COARSE) + lag_ns;
+	/* Acquire: a publication stores mono_ns after the milliseconds, so the
+	 * word that is read next is at least as new. */
+	published_ns = __atomic_load_n(&ct_page.mono_ns, __ATOMIC_ACQUIRE);
+	value = __atomic_load_n(at, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(page_state() == PAGE_TICKING &&
+				     published_ns > 0 && value > 0 &&
+				     max_age_ns >= lag_ns &&
+				     now_ns - published_ns <= max_age_ns,
+		    1))
+		return value;
+	return fresh_live(word);
+}
+
+CT_API int64_t ct_now_ms_fresh(int64_t max_age_ms)
+{
+	return fresh(CT_WORD_WALL_MS, &ct_page.wall_ms, max_age_ms);
+}
+
+CT_API int64_t ct_mono_ms_fresh(int64_t max_age_ms)
+{
+	return fresh(CT_WORD_MONO_MS, &ct_page.mono_ms, max_age_ms);
 }
 
 CT_API int64_t ct_age_ns(void)
@@ -499,12 +542,36 @@ static void describe_error(struct ct_status *status)
 	} else if (life.bad != 0) {
 		status->last_error = -EINVAL;
 		snprintf(text, size, "%s", life.bad_text);
+	} else if (ticker_priority_error() != 0) {
+		status->last_error = ticker_priority_error();
+		snprintf(text, size,
+			"the kernel refused the priority that was asked for "
+			"(%s), so the ticker's is normal",
+			errno_name(ticker_priority_error()));
 	} else if (kernel_clock_error() != 0) {
 		status->last_error = kernel_clock_error();
 		snprintf(text, size,
 			"clock_gettime refused (%s), so the kernel's coarse "
 			"clocks serve", errno_name(kernel_clock_error()));
 	}
+}
+
+static void describe_backend(struct ct_status *status)
+{
+	char fate[128] = "";
+
+	_Static_assert(sizeof(status->backend) == sizeof(ct_page.backend),
+		"one name");
+	snprintf(status->backend, sizeof(status->backend), "%s", life.cs.name);
+	if (page_state() != PAGE_IDLE)
+		page_get_backend(status->backend);
+	if (page_state() == PAGE_TICKING)
+		ticker_explain(fate, sizeof(fate));
+	else if (page_state() == PAGE_MANUAL)
+		publisher_explain(&life.loop, fate, sizeof(fate));
+
+	snprintf(status->reason, sizeof(status->reason), "%.380s%s%s",
+		life.reason, fate[0] != '\0' ? "; " : "", fate);
 }
 
 static void describe(struct ct_status *status)
@@ -520,8 +587,7 @@ static void describe(struct ct_status *status)
 	status->cached =
 		__atomic_load_n(&ct_page.wall_ms, __ATOMIC_RELAXED) > 0;
 	status->tick_ns = c->mode == CT_MODE_TICK ? c->tick_ns : 0;
-	snprintf(status->backend, sizeof(status->backend), "%s", life.cs.name);
-	snprintf(status->reason, sizeof(status->reason), "%s", life.reason);
+	describe_backend(status);
 
 	status->ticks = __atomic_load_n(&ct_page.ticks, __ATOMIC_RELAXED);
 	status->late_ticks =
@@ -532,6 +598,9 @@ static void describe(struct ct_status *status)
 	status->steps = __atomic_load_n(&ct_page.steps, __ATOMIC_RELAXED);
 	status->last_step_ns =
 		__atomic_load_n(&ct_page.last_step_ns, __ATOMIC_RELAXED);
+
+	status->counter_hz =
+		__atomic_load_n(&ct_page.counter_hz, __ATOMIC_RELAXED);
 
 	describe_error(status);
 }
@@ -584,6 +653,7 @@ CT_API size_t ct_status_text(char *buf, size_t size)
 		"tick: %lld us\n"
 		"backend: %s\n"
 		"reason: %s\n"
+		"counter: %llu Hz\n"
 		"ticks: %llu\n"
 		"late ticks: %llu\n"
 		"worst lateness: %lld us\n"
@@ -593,6 +663,7 @@ CT_API size_t ct_status_text(char *buf, size_t size)
 		"last error: %s\n",
 		ct_version(), mode_name(s.mode), s.cached ? "cached" : "live",
 		(long long)s.tick_ns / 1000, s.backend, s.reason,
+		(unsigned long long)s.counter_hz,
 		(unsigned long long)s.ticks, (unsigned long long)s.late_ticks,
 		(long long)s.max_late_ns / 1000, (long long)s.age_ns / 1000,
 		(unsigned long long)s.steps, (long long)s.last_step_ns / 1000,

@@ -12,7 +12,9 @@
 
 /* Best first. */
 static const struct clocksource_driver *const drivers[] = {
+	&clocksource_tsc,
 	&clocksource_realtime,
+	&clocksource_hpet,
 	&clocksource_coarse,
 };
 
@@ -49,31 +51,34 @@ const struct clocksource_driver *clocksource_find(const char *name)
 }
 
 static int open_driver(const struct clocksource_driver *driver,
-	struct clocksource *cs, char *why, size_t size)
+	struct clocksource *cs, bool asked, char *why, size_t size)
 {
 	memset(cs, 0, sizeof(*cs));
 	snprintf(cs->name, sizeof(cs->name), "%s", driver->name);
 	why[0] = '\0';
-	return driver->open(cs, why, size);
+	return driver->open(cs, asked, why, size);
 }
 
 static void open_best(struct clocksource *cs, char *reason, size_t size)
 {
+	size_t best = 0;
 	char why[128];
 
 	for (size_t i = 0; i < DRIVERS; i++) {
 		if (drivers[i]->rating == 0)
 			continue;
-		if (open_driver(drivers[i], cs, why, sizeof(why)) == 0) {
+		if (open_driver(drivers[i], cs, false, why, sizeof(why)) ==
+			0) {
 			append(reason, size, "%s: %s", drivers[i]->name, why);
+			best = i;
 			break;
 		}
 		append(reason, size, "not %s: %s; ", drivers[i]->name, why);
 	}
-	for (size_t i = 0; i < DRIVERS; i++)
-		if (drivers[i]->rating == 0)
-			append(reason, size, "; not %s: only if asked for",
-				drivers[i]->name);
+	for (size_t i = best + 1; i < DRIVERS; i++)
+		append(reason, size, "; not %s: %s", drivers[i]->name,
+			drivers[i]->rating == 0 ? "only if asked for"
+						: "second to it");
 }
 
 int clocksource_open(
@@ -96,14 +101,14 @@ int clocksource_open(
 		return -ENODEV;
 	}
 
-	ret = open_driver(driver, cs, why, sizeof(why));
+	ret = open_driver(driver, cs, true, why, sizeof(why));
 	if (ret != 0) {
 		append(reason, size, "%s was asked for: %s; ", name, why);
 		open_best(cs, reason, size);
 		return ret;
 	}
 
-	append(reason, size, "%s: asked for", name);
+	append(reason, size, "%s: asked for; %s", name, why);
 	return 0;
 }
 
@@ -144,4 +149,25 @@ void clocksource_sample(
 	cs->bracket_ns += cs->bracket_ns / 64 + 1;
 	if (cs->bracket_ns == 1 || bracket(sample) < cs->bracket_ns)
 		cs->bracket_ns = bracket(sample) > 0 ? bracket(sample) : 1;
+}
+
+static void look_raw(const struct clocksource *cs, struct trust_sample *sample)
+{
+	sample->raw_ns = kernel_clock_ns(CLOCK_MONOTONIC_RAW);
+	sample->cycles = cs->read();
+	sample->raw_after_ns = kernel_clock_ns(CLOCK_MONOTONIC_RAW);
+}
+
+void clocksource_sample_raw(
+	const struct clocksource *cs, struct trust_sample *sample)
+{
+	struct trust_sample next;
+
+	look_raw(cs, sample);
+	for (int i = 1; i < SAMPLE_TRIES; i++) {
+		look_raw(cs, &next);
+		if (next.raw_after_ns - next.raw_ns <
+			sample->raw_after_ns - sample->raw_ns)
+			*sample = next;
+	}
 }

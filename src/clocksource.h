@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "timekeeper.h"
+#include "trust.h"
 
 #define CLOCKSOURCE_NAME_SIZE 16
 
@@ -24,8 +25,12 @@ struct clocksource {
 
 	/* NULL: the counter is `mono` itself, in nanoseconds. */
 	uint64_t (*read)(void);
-	uint64_t mask; /* of the bits that count */
-	uint64_t hz;   /* nominal rate */
+	uint64_t mask;	   /* of the bits that count */
+	uint64_t hz;	   /* nominal rate; 0: to be measured first */
+	int64_t error_ppb; /* how far that may be off */
+
+	bool watched;	    /* dropped as soon as it can't be trusted */
+	bool kernels_own;   /* good only while the kernel uses it itself */
 
 	clockid_t mono;
 	clockid_t wall;
@@ -43,12 +48,39 @@ struct clocksource_driver {
 	int rating; /* `auto` takes the highest that opens; 0: never */
 
 	/*
-	 * Fill in *cs, except the name. 0; or -errno and the reason in words,
-	 * for ct_status(), in `why`.
+	 * Fill in *cs, except the name. `asked` for by name, or only looked
+	 * at by `auto`. 0; or -errno; and the reason in words, for
+	 * ct_status(), in `why` either way.
 	 */
-	int (*open)(struct clocksource *cs, char *why, size_t size);
+	int (*open)(struct clocksource *cs, bool asked, char *why, size_t size);
 };
 
+/* What `auto` decides about the TSC by; clocksource_tsc.c. */
+struct tsc_facts {
+	bool present;	     /* an x86 */
+	bool invariant;	     /* CPUID says so */
+	bool readable;	     /* PR_GET_TSC: not trapped */
+	const char *current; /* the kernel's clocksource; "" if unknown */
+};
+
+/* 0 or -ENODEV, and in `why` the words for it. */
+int tsc_decide(const struct tsc_facts *facts, bool asked, char *why,
+	size_t size);
+
+/*
+ * The name of the clocksource that the kernel uses now, from sysfs; "" and
+ * -errno where that can't be read.
+ */
+int clocksource_kernel(char *name, size_t size);
+
+/* For tests: read it from another file. */
+void clocksource_kernel_from(const char *path);
+
+/* May the kernel use this one and the TSC be trusted? */
+bool clocksource_kernel_trusts_tsc(const char *name);
+
+extern const struct clocksource_driver clocksource_tsc;
+extern const struct clocksource_driver clocksource_hpet;
 extern const struct clocksource_driver clocksource_realtime;
 extern const struct clocksource_driver clocksource_coarse;
 
@@ -76,5 +108,9 @@ void clocksource_open_user(struct clocksource *cs,
 /* Look at all its clocks: the narrowest of up to four brackets. */
 void clocksource_sample(
 	struct clocksource *cs, struct timekeeper_sample *sample);
+
+/* Look at the counter and CLOCK_MONOTONIC_RAW, likewise. */
+void clocksource_sample_raw(
+	const struct clocksource *cs, struct trust_sample *sample);
 
 #endif /* CLOCKSOURCE_H */

@@ -9,8 +9,10 @@
 
 #include "kernel_clock.h"
 
-static int open_realtime(struct clocksource *cs, char *why, size_t size)
+static int open_realtime(
+	struct clocksource *cs, bool asked, char *why, size_t size)
 {
+	(void)asked;
 	cs->mask = UINT64_MAX;
 	cs->hz = NS_PER_SEC;
 	cs->mono = CLOCK_MONOTONIC;

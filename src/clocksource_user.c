@@ -11,6 +11,8 @@
 
 #define HZ_MIN UINT64_C(1000)
 #define HZ_MAX UINT64_C(1000000000000)
+/* What a nominal rate is believed to be off, until measured. */
+#define HZ_ERROR_PPB 500000
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -39,6 +41,7 @@ void clocksource_open_user(struct clocksource *cs,
 	cs->read = user->read;
 	cs->mask = user->mask;
 	cs->hz = user->hz;
+	cs->error_ppb = HZ_ERROR_PPB;
 	cs->mono = CLOCK_MONOTONIC;
 	cs->wall = CLOCK_REALTIME;
 	snprintf(reason, size, "%s: given in ct_config.clocksource", cs->name);

@@ -129,28 +129,77 @@ static bool apply_backend(
 	return false;
 }
 
+/* "normal", "fifo" or a nice value. */
+static bool parse_priority(struct ticker_priority *priority, const char *value)
+{
+	char *end;
+	long nice;
+
+	memset(priority, 0, sizeof(*priority));
+	if (strcmp(value, "normal") == 0)
+		return true;
+	if (strcmp(value, "fifo") == 0) {
+		priority->policy = TICKER_FIFO;
+		return true;
+	}
+
+	if (!is_digit(value[value[0] == '-']))
+		return false;
+	nice = strtol(value, &end, 10);
+	if (*end != '\0' || nice < -20 || nice > 19)
+		return false;
+	priority->policy = TICKER_NICE;
+	priority->nice = (int)nice;
+	return true;
+}
+
+static bool apply_priority(
+	struct config *config, const char *value, char *error, size_t size)
+{
+	char buf[36];
+
+	if (parse_priority(&config->priority, value))
+		return true;
+
+	snprintf(error, size,
+		"CT_PRIORITY=\"%s\" is none: want normal, fifo or a nice value "
+		"from -20 to 19; using normal",
+		shown(value, buf));
+	return false;
+}
+
 unsigned int config_from_environment(
 	struct config *config, char *error, size_t size)
 {
-	const char *tick = secure_getenv("CT_TICK");
-	const char *backend = secure_getenv("CT_BACKEND");
-	char tick_error[200] = "", backend_error[200] = "";
+	static const struct {
+		const char *name;
+		unsigned int bad;
+		bool (*apply)(struct config *, const char *, char *, size_t);
+	} variables[] = {
+		{ "CT_TICK", CONFIG_BAD_TICK, apply_tick },
+		{ "CT_BACKEND", CONFIG_BAD_BACKEND, apply_backend },
+		{ "CT_PRIORITY", CONFIG_BAD_PRIORITY, apply_priority },
+	};
 	unsigned int bad = 0;
+	const char *value;
+	char one[200];
+	size_t length;
 
 	memset(config, 0, sizeof(*config));
 	default_mode(config);
 	strcpy(config->backend, "auto");
+	error[0] = '\0';
 
-	if (tick != NULL &&
-		!apply_tick(config, tick, tick_error, sizeof(tick_error)))
-		bad |= CONFIG_BAD_TICK;
-	if (backend != NULL && !apply_backend(config, backend, backend_error,
-				       sizeof(backend_error)))
-		bad |= CONFIG_BAD_BACKEND;
-
-	snprintf(error, size, "%s%s%s", tick_error,
-		bad == (CONFIG_BAD_TICK | CONFIG_BAD_BACKEND) ? "; " : "",
-		backend_error);
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		value = secure_getenv(variables[i].name);
+		if (value == NULL ||
+			variables[i].apply(config, value, one, sizeof(one)))
+			continue;
+		bad |= variables[i].bad;
+		length = strlen(error);
+		snprintf(error + length, size - length, "%s%s",
+			length > 0 ? "; " : "", one);
+	}
 	return bad;
 }
 
@@ -162,6 +211,8 @@ unsigned int config_still_bad(unsigned int bad, const struct ct_config *given)
 		bad &= ~(unsigned int)CONFIG_BAD_TICK;
 	if (given->backend != NULL || given->clocksource != NULL)
 		bad &= ~(unsigned int)CONFIG_BAD_BACKEND;
+	if (given->priority != NULL)
+		bad &= ~(unsigned int)CONFIG_BAD_PRIORITY;
 	return bad;
 }
 
@@ -237,6 +288,9 @@ int config_from_struct(struct config *config, const struct ct_config *given)
 	if (!size_valid(given) || !apply_mode(&changed, given) ||
 		!apply_source(&changed, given))
 		return -EINVAL;
+	if (given->priority != NULL &&
+		!parse_priority(&changed.priority, given->priority))
+		return -EINVAL;
 
 	*config = changed;
 	return 0;
@@ -246,7 +300,9 @@ bool config_equal(const struct config *a, const struct config *b)
 {
 	if (a->mode != b->mode || a->has_user != b->has_user)
 		return false;
-	if (a->mode == CT_MODE_TICK && a->tick_ns != b->tick_ns)
+	if (a->mode == CT_MODE_TICK && (a->tick_ns != b->tick_ns ||
+				a->priority.policy != b->priority.policy ||
+				a->priority.nice != b->priority.nice))
 		return false;
 	if (a->has_user)
 		return strcmp(a->user_name, b->user_name) == 0 &&

@@ -9,6 +9,7 @@
 #include <cachedtime.h>
 
 #include "clocksource.h"
+#include "ticker.h"
 
 struct config {
 	enum ct_mode mode; /* TICK, MANUAL or OFF */
@@ -17,16 +18,18 @@ struct config {
 	bool has_user;			     /* `user` instead of a back end */
 	struct ct_clocksource user;
 	char user_name[CLOCKSOURCE_NAME_SIZE];
+	struct ticker_priority priority;
 };
 
 /* Variables that could not be understood. */
 enum config_bad {
 	CONFIG_BAD_TICK = 1,
-	CONFIG_BAD_BACKEND = 2
+	CONFIG_BAD_BACKEND = 2,
+	CONFIG_BAD_PRIORITY = 4
 };
 
 /*
- * What CT_TICK and CT_BACKEND say, by secure_getenv(3); the default for what
+ * What CT_TICK, CT_BACKEND and CT_PRIORITY say, by secure_getenv(3); the default for what
  * is not set or not understood. Returns which were not, or-ed together; then
  * `error` says which variable, which value and why.
  */

@@ -1,9 +1,50 @@
 /* SPDX-License-Identifier: MIT */
-/* What only the instruction set can say: order between a clock and a load. */
+/*
+ * What only the instruction set can say: the counter, what it is good for, and
+ * order between a clock and a load.
+ */
 #ifndef CPU_H
 #define CPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+/*
+ * The processor's counter, not before anything that precedes it. 0 where there
+ * is none for user space.
+ */
+static inline uint64_t cpu_counter_ordered(void)
+{
+#if defined(__x86_64__)
+	/* lfence, as in the kernel's rdtsc_ordered(). */
+	_mm_lfence();
+	return __rdtsc();
+#else
+	return 0;
+#endif
+}
+
+/*
+ * Does that counter run at one rate in every power state, on every core? CPUID
+ * leaf 0x80000007, EDX bit 8 (Intel SDM 3B 18.17.1, AMD APM 2 17.1); the same
+ * bit for every vendor.
+ */
+static inline bool cpu_counter_invariant(void)
+{
+#if defined(__x86_64__)
+	unsigned int a, b, c, d;
+
+	return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 &&
+	       (d & (1U << 8)) != 0;
+#else
+	return false;
+#endif
+}
 
 /*
  * A zero that the processor can't know before it has `value`. Added to an

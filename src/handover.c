@@ -190,6 +190,20 @@ void handover_refresh(struct handover_now *now)
 	} while (!handover_publish(&view, now, now->wall_ns, 0));
 }
 
+int64_t handover_live_word(enum ct_word word)
+{
+	return encode(&words[word], live_ns(words[word].clock));
+}
+
+int64_t handover_fresh(enum ct_word word)
+{
+	struct handover_now now;
+
+	handover_refresh(&now);
+	/* Acquire: pairs with swap(). */
+	return __atomic_load_n(word_at(word), __ATOMIC_ACQUIRE);
+}
+
 void handover_engage(void)
 {
 	struct handover_view view;

@@ -59,6 +59,15 @@ bool handover_publish(const struct handover_view *view,
 void handover_refresh(struct handover_now *now);
 
 /*
+ * Publish the live clocks and return the word: as of now, or a later time by
+ * which somebody beat it. 0 or less where it is parked.
+ */
+int64_t handover_fresh(enum ct_word word);
+
+/* The word's time from the live clock, whatever is cached. */
+int64_t handover_live_word(enum ct_word word);
+
+/*
  * From live to cached: mark what is parked, and publish the live clocks. One
  * caller at a time, who also parks.
  */

@@ -4,14 +4,10 @@
 #include <errno.h>
 #include <sys/time.h>
 
-/*
- * CLOCK_MONOTONIC_COARSE lags CLOCK_MONOTONIC by up to 1.3 of its ticks
- * (5.5 ms at HZ=250, measured). Two ticks on top keep mono from going back at
- * the moment a sandbox closes over a process that has read the exact clock.
- */
-#define COARSE_LAG_TICKS 2
+#define COARSE_TICK_MAX_NS INT64_C(10000000) /* HZ=100 */
 
 static int last_error; /* relaxed: for people */
+static int64_t coarse_tick_ns; /* relaxed: every thread finds the same */
 
 static int try_clock(clockid_t clock, int64_t *ns)
 {
@@ -24,17 +20,40 @@ static int try_clock(clockid_t clock, int64_t *ns)
 	return 0;
 }
 
+__attribute__((cold, noinline)) static int64_t find_coarse_tick(void)
+{
+	struct timespec tick;
+	int saved = errno;
+
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0)
+		tick = timespec_from_ns(COARSE_TICK_MAX_NS);
+	__atomic_store_n(
+		&coarse_tick_ns, timespec_to_ns(&tick), __ATOMIC_RELAXED);
+	errno = saved;
+	return timespec_to_ns(&tick);
+}
+
+int64_t kernel_coarse_tick_ns(void)
+{
+	int64_t ns = __atomic_load_n(&coarse_tick_ns, __ATOMIC_RELAXED);
+
+	return __builtin_expect(ns > 0, 1) ? ns : find_coarse_tick();
+}
+
+int64_t kernel_coarse_lag_ns(void)
+{
+	return 2 * kernel_coarse_tick_ns();
+}
+
 static int64_t coarse_mono_ns(void)
 {
-	struct timespec tick = { .tv_nsec = 4000000 };
 	int64_t ns;
 
 	if (try_clock(CLOCK_MONOTONIC_COARSE, &ns) != 0)
 		return 0;
-	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0)
-		tick.tv_nsec = 10000000; /* the longest: HZ=100 */
-
-	return ns + COARSE_LAG_TICKS * tick.tv_nsec;
+	/* Keeps mono from going back at the moment a sandbox closes over a
+	 * process that has read the exact clock. */
+	return ns + kernel_coarse_lag_ns();
 }
 
 static int64_t coarse_wall_ns(void)

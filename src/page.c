@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -69,12 +70,37 @@ int page_error(void)
 	return error;
 }
 
+void page_set_backend(const char *backend)
+{
+	char text[sizeof(ct_page.backend)] = "";
+	uint64_t halves[2];
+
+	snprintf(text, sizeof(text), "%s", backend);
+	memcpy(halves, text, sizeof(halves));
+	/* Relaxed, half by half: for people. */
+	for (int i = 0; i < 2; i++)
+		__atomic_store_n((uint64_t *)(void *)ct_page.backend + i,
+			halves[i], __ATOMIC_RELAXED);
+}
+
+void page_get_backend(char backend[static 16])
+{
+	uint64_t halves[2];
+
+	for (int i = 0; i < 2; i++)
+		halves[i] = __atomic_load_n(
+			(uint64_t *)(void *)ct_page.backend + i,
+			__ATOMIC_RELAXED);
+	memcpy(backend, halves, sizeof(halves));
+	backend[15] = '\0';
+}
+
 void page_describe(const char *backend, int64_t tick_ns)
 {
 	ct_page.layout = CT_PAGE_LAYOUT;
 	ct_page.size = CT_PAGE_SIZE;
 	ct_page.tick_ns = tick_ns;
-	snprintf(ct_page.backend, sizeof(ct_page.backend), "%s", backend);
+	page_set_backend(backend);
 	/* Release: who finds the magic finds the rest. Readers of the words
 	 * need none of it. */
 	__atomic_store_n(&ct_page.magic, CT_PAGE_MAGIC, __ATOMIC_RELEASE);

@@ -30,4 +30,8 @@ int page_error(void);
 /* Fill in the constants, which a fork wiped with the rest. */
 void page_describe(const char *backend, int64_t tick_ns);
 
+/* The clocksource in use, at any time, from whoever publishes. */
+void page_set_backend(const char *backend);
+void page_get_backend(char backend[static 16]);
+
 #endif /* PAGE_H */

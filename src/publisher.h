@@ -3,27 +3,61 @@
  * One publication after another: look at the words, sample the clocks, advance
  * the timekeeper, publish. Belongs to one thread at a time: the ticker, or
  * whoever holds the lock in a refresh.
+ *
+ * A counter whose rate must be measured first waits beside the kernel's clocks
+ * until it is; one that can't be trusted any more is dropped for them.
  */
 #ifndef PUBLISHER_H
 #define PUBLISHER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "clocksource.h"
 #include "timekeeper.h"
+#include "trust.h"
+
+/* What has become of the counter that was chosen. */
+enum publisher_phase {
+	PUBLISHER_CHOSEN,  /* in use */
+	PUBLISHER_WAITING, /* for its rate; the kernel's clocks serve */
+	PUBLISHER_DROPPED, /* the kernel's clocks serve */
+};
 
 struct publisher {
-	struct clocksource cs;
+	bool begun;
+	struct clocksource cs; /* in use */
 	struct timekeeper tk;
+
+	struct clocksource waiting;
+	struct calibration calibration;
+
+	struct trust trust;
+	int64_t trust_due_ns;	 /* mono at which to judge it again */
+	int64_t kernel_due_ns;	 /* mono before which not to ask sysfs */
+	int64_t usual_bracket_ns; /* the narrowest since it is in use */
+	int slow_in_a_row;	 /* samples much wider than that */
 
 	int64_t boot_offset_ns; /* boot - mono: changes at a suspend */
 	int64_t boot_due_ns;	/* mono at which to look at it again */
+	bool slept;		/* the machine has, since the last judgement */
+
+	/* Relaxed: for people, from any thread. */
+	enum publisher_phase phase;
+	enum trust_verdict verdict;
+	int64_t off_ns;
+	int64_t within_ns;
 };
 
-/* Start on p->cs; the words stay as they are. */
-void publisher_start(struct publisher *p);
+/* Start on *cs, which is read when publishing begins. */
+void publisher_start(struct publisher *p, const struct clocksource *cs);
 
 /* Publish once, engaging what is parked; the sample is left in *sample. */
 void publisher_publish(struct publisher *p, struct timekeeper_sample *sample);
+
+/* What has become of the counter, in words for ct_status(); "" if all is well.
+ * From any thread. */
+void publisher_explain(const struct publisher *p, char *buf, size_t size);
 
 #endif /* PUBLISHER_H */

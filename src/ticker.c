@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cachedtime.h>
@@ -41,7 +42,9 @@ static struct {
 	uintptr_t self;	   /* its pthread_self(); relaxed: see is_self() */
 	struct publisher publisher;
 	int64_t tick_ns;
-	int error; /* relaxed: for people */
+	struct ticker_priority priority;
+	int error;	    /* relaxed: for people */
+	int priority_error; /* likewise */
 } ticker;
 
 static bool asked_to_stop(void)
@@ -130,7 +133,6 @@ static int run(void)
 	int64_t deadline_ns;
 	int ret;
 
-	publisher_start(&ticker.publisher);
 	publisher_publish(&ticker.publisher, &sample);
 	if (sample.mono_ns <= 0)
 		return -ENODEV;
@@ -152,6 +154,42 @@ static int run(void)
 	return 0;
 }
 
+/*
+ * The thread that made the first read may be pinned, and busy there: take the
+ * CPUs of the main thread, which are the process's unless it said otherwise.
+ */
+static void use_process_cpus(void)
+{
+	cpu_set_t cpus;
+
+	if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0)
+		sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+/* From inside; who may not goes on as before. */
+static void set_priority(void)
+{
+	struct sched_param lowest = { .sched_priority = 1 };
+	int ret = 0;
+
+	switch (ticker.priority.policy) {
+	case TICKER_NORMAL:
+		return;
+	case TICKER_FIFO:
+		/* Reset on fork: a counter of the user's may start programs. */
+		ret = sched_setscheduler(
+			0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest);
+		break;
+	case TICKER_NICE:
+		/* Of this thread alone, on Linux. */
+		ret = setpriority(PRIO_PROCESS, 0, ticker.priority.nice);
+		break;
+	}
+	if (ret != 0)
+		__atomic_store_n(
+			&ticker.priority_error, -errno, __ATOMIC_RELAXED);
+}
+
 static void *ticker_main(void *arg)
 {
 	int ret;
@@ -165,6 +203,9 @@ static void *ticker_main(void *arg)
 	prctl(PR_SET_NAME, "cachedtime");
 	if (ticker.tick_ns < SLACK_MATTERS_NS)
 		prctl(PR_SET_TIMERSLACK, 1UL);
+
+	use_process_cpus();
+	set_priority();
 
 	ret = run();
 	if (ret != 0)
@@ -218,14 +259,17 @@ void ticker_join(void)
 			sched_yield();
 }
 
-int ticker_start(const struct clocksource *cs, int64_t tick_ns)
+int ticker_start(const struct clocksource *cs, int64_t tick_ns,
+	const struct ticker_priority *priority)
 {
 	int ret;
 
 	ticker_join();
-	ticker.publisher.cs = *cs;
 	ticker.tick_ns = tick_ns;
+	ticker.priority = *priority;
 	ticker.error = 0;
+	ticker.priority_error = 0;
+	publisher_start(&ticker.publisher, cs);
 
 	__atomic_store_n(&ct_page.owner, OWNER, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.stop, 0, __ATOMIC_RELAXED);
@@ -277,6 +321,16 @@ bool ticker_is_self(void)
 bool ticker_is_ours(void)
 {
 	return __atomic_load_n(&ct_page.owner, __ATOMIC_RELAXED) == OWNER;
+}
+
+int ticker_priority_error(void)
+{
+	return __atomic_load_n(&ticker.priority_error, __ATOMIC_RELAXED);
+}
+
+void ticker_explain(char *buf, size_t size)
+{
+	publisher_explain(&ticker.publisher, buf, size);
 }
 
 int ticker_error(void)

@@ -10,15 +10,23 @@
 #define TICKER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "clocksource.h"
+
+/* How the kernel is to schedule it. */
+struct ticker_priority {
+	enum { TICKER_NORMAL, TICKER_NICE, TICKER_FIFO } policy;
+	int nice; /* -20 to 19 */
+};
 
 /*
  * Start the thread on *cs (copied). Under the life cycle's lock, none running.
  * 0; or -EAGAIN: no thread to be had.
  */
-int ticker_start(const struct clocksource *cs, int64_t tick_ns);
+int ticker_start(const struct clocksource *cs, int64_t tick_ns,
+	const struct ticker_priority *priority);
 
 /*
  * End the thread, whichever copy of the library started it, and park the
@@ -35,6 +43,12 @@ bool ticker_is_self(void);
 
 /* Did this copy of the library start the one that runs? */
 bool ticker_is_ours(void);
+
+/* 0, or the -errno with which the kernel refused the priority. */
+int ticker_priority_error(void);
+
+/* As publisher_explain(). */
+void ticker_explain(char *buf, size_t size);
 
 /* 0, or the -errno for which a ticker gave up: that of the calls to sleep with,
  * all refused; -ENODEV: there is no clock that could be read. */

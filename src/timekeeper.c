@@ -241,8 +241,15 @@ unsigned int timekeeper_advance(
 	return events;
 }
 
+uint64_t timekeeper_hz(const struct timekeeper *tk)
+{
+	u128 second = (u128)NS_PER_SEC << SHIFT;
+
+	return tk->rate > 0 ? (uint64_t)((second + tk->rate / 2) / tk->rate) : 0;
+}
+
 void timekeeper_init(struct timekeeper *tk, uint64_t mask, uint64_t hz,
-	const struct timekeeper_sample *sample)
+	int64_t error_ppb, const struct timekeeper_sample *sample)
 {
 	struct timekeeper_anchor at;
 
@@ -258,4 +265,5 @@ void timekeeper_init(struct timekeeper *tk, uint64_t mask, uint64_t hz,
 	tk->wall_error_ns = sample->mono_after_ns - sample->mono_ns;
 	at = anchor_at(tk, sample);
 	restart_rate(tk, &at);
+	tk->rate_error_ppb = error_ppb;
 }

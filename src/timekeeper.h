@@ -62,9 +62,9 @@ enum timekeeper_event {
 				 * a reset or a jump of either */
 };
 
-/* `hz` is the nominal rate, trusted to 500 ppm until measured. */
+/* `hz` is the rate to start with, known to error_ppb. */
 void timekeeper_init(struct timekeeper *tk, uint64_t mask, uint64_t hz,
-	const struct timekeeper_sample *sample);
+	int64_t error_ppb, const struct timekeeper_sample *sample);
 
 /*
  * Take a sample in: what is less than TIMEKEEPER_REBASE_NS off is slewed, so
@@ -80,6 +80,9 @@ unsigned int timekeeper_advance(
  */
 int64_t timekeeper_mono(const struct timekeeper *tk, uint64_t cycles);
 int64_t timekeeper_wall(const struct timekeeper *tk, uint64_t cycles);
+
+/* The rate as measured up to now. */
+uint64_t timekeeper_hz(const struct timekeeper *tk);
 
 /* Beyond this the line isn't slewed but begun anew. */
 #define TIMEKEEPER_REBASE_NS INT64_C(100000)

@@ -69,7 +69,8 @@ struct ct_page {
 	uint32_t layout;  /* [c] CT_PAGE_LAYOUT */
 	uint32_t size;	  /* [c] CT_PAGE_SIZE */
 	int64_t tick_ns;  /* [c] nominal age of a word; 0: no ticker */
-	char backend[16]; /* [c] name of the clocksource, zero-terminated */
+	char backend[16]; /* [s] name of the clocksource, zero-terminated;
+			   * changes where a counter is dropped */
 	uint64_t reserved_constant[3];
 
 	/* The owner's: lock, life cycle. Nothing here is for readers. */
@@ -92,7 +93,8 @@ struct ct_page {
 	uint64_t steps;	      /* [s] of the wall clock */
 	int64_t last_step_ns; /* [s] signed: wall - expected */
 	uint64_t rebases;     /* [s] counter and kernel clock parted company */
-	uint64_t reserved_statistics[58];
+	uint64_t counter_hz;  /* [s] its rate as measured; 0: kernel's clock */
+	uint64_t reserved_statistics[57];
 
 	/* For later: what a host-wide page adds. */
 	uint64_t reserved_host[64];

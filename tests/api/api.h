@@ -76,6 +76,12 @@ static inline int ticker_id(void)
 	return ticker;
 }
 
+/* What CT_BACKEND=auto takes, as the machine is. */
+static inline bool is_automatic(const char *backend)
+{
+	return strcmp(backend, "tsc") == 0 || strcmp(backend, "realtime") == 0;
+}
+
 static inline struct ct_status status_now(void)
 {
 	struct ct_status status = { .size = sizeof(status) };

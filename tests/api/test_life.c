@@ -36,7 +36,7 @@ START_TEST(asking_about_it_starts_nothing)
 
 	ck_assert_int_eq(status.mode, CT_MODE_TICK);
 	ck_assert_int_eq(status.cached, 0);
-	ck_assert_str_eq(status.backend, "realtime");
+	ck_assert(is_automatic(status.backend));
 	ck_assert_uint_eq(status.ticks, 0);
 	ck_assert_int_eq(ct_age_ns(), 0);
 	ck_assert_uint_gt(ct_status_text(text, sizeof(text)), 0);
@@ -60,7 +60,7 @@ START_TEST(first_read)
 	ck_assert_int_eq(status.mode, CT_MODE_TICK);
 	ck_assert_int_eq(status.cached, 1);
 	ck_assert_int_eq(status.tick_ns, CT_TICK_DEFAULT_NS);
-	ck_assert_str_eq(status.backend, "realtime");
+	ck_assert(is_automatic(status.backend));
 	ck_assert(strstr(status.reason, "not coarse") != NULL);
 	ck_assert_int_eq(status.last_error, 0);
 	ck_assert_str_eq(status.error, "");
@@ -69,7 +69,7 @@ START_TEST(first_read)
 	ck_assert_uint_eq(ct_page.layout, CT_PAGE_LAYOUT);
 	ck_assert_uint_eq(ct_page.size, CT_PAGE_SIZE);
 	ck_assert_int_eq(ct_page.tick_ns, CT_TICK_DEFAULT_NS);
-	ck_assert_str_eq(ct_page.backend, "realtime");
+	ck_assert(is_automatic(ct_page.backend));
 	ck_assert_uint_ge(
 		__atomic_load_n(&ct_page.generation, __ATOMIC_RELAXED), 1);
 }
@@ -537,7 +537,8 @@ START_TEST(coarse)
 	ck_assert_int_eq(ct_start(&config), 0);
 	wait_until_cached();
 	ck_assert_str_eq(status_now().backend, "coarse");
-	ck_assert_str_eq(status_now().reason, "coarse: asked for");
+	ck_assert_ptr_nonnull(
+		strstr(status_now().reason, "coarse: asked for"));
 	ck_assert_str_eq(ct_page.backend, "coarse");
 
 	first_ns = ct_mono_ns();
@@ -550,7 +551,7 @@ START_TEST(coarse)
 	/* Another source, the same mode: not the same. */
 	begin_config(CT_MODE_TICK, MS);
 	ck_assert_int_eq(ct_start(&config), 0);
-	ck_assert_str_eq(status_now().backend, "realtime");
+	ck_assert(is_automatic(status_now().backend));
 }
 END_TEST
 
@@ -599,7 +600,7 @@ START_TEST(status_of_a_later_release)
 
 	ck_assert_int_eq(ct_status(&later.status), 0);
 	ck_assert_uint_eq(later.status.size, sizeof(later));
-	ck_assert_str_eq(later.status.backend, "realtime");
+	ck_assert(is_automatic(later.status.backend));
 	for (int i = 0; i < 8; i++)
 		ck_assert_uint_eq(later.more[i], 0);
 }
@@ -616,7 +617,8 @@ START_TEST(status_text)
 	ck_assert_uint_eq(strlen(whole), length);
 	ck_assert_ptr_nonnull(strstr(whole, "version: " CT_VERSION "\n"));
 	ck_assert_ptr_nonnull(strstr(whole, "mode: off\n"));
-	ck_assert_ptr_nonnull(strstr(whole, "backend: realtime\n"));
+	ck_assert(strstr(whole, "backend: realtime\n") != NULL ||
+		strstr(whole, "backend: tsc\n") != NULL);
 	ck_assert_ptr_nonnull(strstr(whole, "last error: none\n"));
 
 	/* As snprintf() does it. */

@@ -51,7 +51,7 @@ int64_t use_readers(void)
 int64_t use_control(void)
 {
     struct ct_clocksource source = { "mine", 0, 0xff, 1000 };
-    struct ct_config config = { sizeof(config), CT_MODE_TICK, 0, 0, 0 };
+    struct ct_config config = { sizeof(config), CT_MODE_TICK, 0, 0, 0, 0 };
     struct ct_status status;
     char text[64];
 

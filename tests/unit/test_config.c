@@ -217,7 +217,8 @@ END_TEST
 
 START_TEST(good_backend)
 {
-	static const char *const names[] = { "auto", "realtime", "coarse" };
+	static const char *const names[] = { "auto", "tsc", "realtime", "hpet",
+		"coarse" };
 
 	for (int i = 0; i < COUNT(names); i++) {
 		setenv("CT_BACKEND", names[i], 1);
@@ -240,7 +241,7 @@ START_TEST(bad_backend)
 		assert_default();
 		snprintf(quoted, sizeof(quoted), "CT_BACKEND=\"%s\"", names[i]);
 		assert_told(quoted);
-		assert_told("auto, realtime, coarse");
+		assert_told("auto, tsc, realtime, hpet, coarse");
 		assert_told("using auto");
 	}
 }

@@ -11,7 +11,7 @@ import sys
 # left. A new file wants a place here: think which.
 LAYERS = [
     ["kernel_clock", "lock", "cpu"],
-    ["timekeeper"],
+    ["timekeeper", "trust"],
     ["clocksource"],
     ["clocksource_*"],
     ["page", "handover"],
@@ -20,7 +20,7 @@ LAYERS = [
 ]
 # Beside the path. What each may include, and nothing else may include them:
 BESIDE = {
-    "config": ["clocksource"],
+    "config": ["clocksource", "ticker"],
     "readers": [],
     "cachedtime": None,  # the one file that knows all the parts
 }

@@ -90,7 +90,7 @@ static void begin(uint64_t hz, uint64_t mask)
 	jump_counter(12345);
 
 	look(&last);
-	timekeeper_init(&tk, mask, hz, &last);
+	timekeeper_init(&tk, mask, hz, 500000, &last);
 	last_line_ns = timekeeper_mono(&tk, last.cycles);
 }
 
@@ -527,7 +527,7 @@ START_TEST(preempted_first_sample)
 	sim.bracket_ns = 5 * MS;
 	sim.read_at = _i;
 	look(&last);
-	timekeeper_init(&tk, sim.mask, sim.hz, &last);
+	timekeeper_init(&tk, sim.mask, sim.hz, 500000, &last);
 	last_line_ns = timekeeper_mono(&tk, last.cycles);
 
 	sim.bracket_ns = 60;
