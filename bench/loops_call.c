@@ -13,9 +13,12 @@
 
 LOOP(now_ms, LOOP_USE(ct_now_ms()))
 LOOP(mono_ns, LOOP_USE(ct_mono_ns()))
+/* Old enough for the coarse clock to judge at any HZ, fresh at this tick. */
+LOOP(now_ms_fresh, LOOP_USE(ct_now_ms_fresh(50)))
 
 const struct loop loops_call[] = {
 	{ "ct_now_ms", now_ms },
 	{ "ct_mono_ns", mono_ns },
+	{ "ct_now_ms_fresh", now_ms_fresh },
 	{ NULL, NULL },
 };

@@ -140,7 +140,7 @@ def print_table(groups):
 
 
 def order(name):
-    known = KERNEL + ["plain load"] + READERS
+    known = KERNEL + ["plain load"] + READERS + ["ct_now_ms_fresh"]
     return (known.index(name.split("/")[0]), name)
 
 
@@ -178,6 +178,11 @@ def judge_readers(verdicts, groups):
               "clock_gettime(REALTIME)", "kernel", 1 / 20)
         judge(f"{group}: to REALTIME_COARSE", group,
               "clock_gettime(REALTIME_COARSE)", "kernel", 1 / 4)
+
+    verdicts.judge(
+        "called: to REALTIME_COARSE (ct_now_ms_fresh)",
+        ratio("ct_now_ms_fresh", "called",
+              "clock_gettime(REALTIME_COARSE)", "kernel"), 1.6)
 
     for name in ("ct_now_ms", "ct_mono_ns"):
         alone = f"{name}/threads:1"
