@@ -4,6 +4,8 @@
  *
  *	cc -O2 http_server.c $(pkg-config --cflags --libs cachedtime)
  *
+ * with -Wl,-rpath,PREFIX/lib behind it where that is a prefix of your own.
+ *
  * One thread, one epoll loop, keep-alive and pipelining; it answers GET and
  * HEAD. Of cachedtime it uses ct_now_ms() for stamps, ct_mono_ms() for
  * durations and ct_status_text() at the end.

@@ -4,6 +4,8 @@
  *
  *	cc -O2 user_clocksource.c $(pkg-config --cflags --libs cachedtime)
  *
+ * with -Wl,-rpath,PREFIX/lib behind it where that is a prefix of your own.
+ *
  * The rate given need not be exact: the library measures it against the
  * kernel's clocks, and its words never run ahead of those.
  */

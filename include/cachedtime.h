@@ -82,8 +82,9 @@ CT_API int64_t ct_read_slow(enum ct_word word) __attribute__((cold));
  * The first reads start the ticker, save where that could do harm: a read
  * stays live, and starts nothing, in a thread that blocks a signal which has
  * a handler (as handlers do), and in a child of raw clone(2) or vfork(2).
- * Call ct_start() first if handlers with SA_NODEFER may make the first read,
- * if all your threads block handled signals, or after a raw clone(2).
+ * Call ct_start() first if handlers with SA_NODEFER, or an allocator under its
+ * own lock, may make the first read, if all your threads block handled signals,
+ * or after a raw clone(2).
  *
  * They are functions of the library too, for languages that can't inline
  * them; with CT_NO_INLINE defined this header only declares them.
@@ -124,10 +125,11 @@ CT_READER(ct_boot_ms, CT_WORD_BOOT_MS, boot_ms); /* CLOCK_BOOTTIME */
  * clock is the judge: it can't stand still, so this holds where the ticker is
  * starved, stopped or debugged; it lags by up to two of its own ticks (of 4 ms
  * at HZ=250), which is allowed for. What might be too old is read live, and
- * published. A max_age_ms of less than two coarse ticks always reads live.
+ * published. For a max_age_ms of less than two coarse ticks the exact clock is
+ * the judge; 0 and less always read live.
  *
- * Costs about 1.5 reads of CLOCK_REALTIME_COARSE; where read live, two to four
- * of CLOCK_REALTIME. In CT_MODE_MANUAL, where time is to stand still: live, and
+ * Costs about 1.5 reads of CLOCK_REALTIME_COARSE; one more of CLOCK_MONOTONIC
+ * where that can't tell; where read live and published, about five of those. In CT_MODE_MANUAL, where time is to stand still: live, and
  * not published. Otherwise as the readers above.
  */
 CT_API int64_t ct_now_ms_fresh(int64_t max_age_ms);
@@ -234,8 +236,8 @@ struct ct_status {
 	int64_t age_ns;	      /* as ct_age_ns() */
 	uint64_t steps;	      /* of the wall clock, seen since the start */
 	int64_t last_step_ns; /* signed: positive is forward */
-	uint64_t counter_hz;  /* measured rate of the counter in use; 0: the
-			       * kernel's clocks are */
+	uint64_t counter_hz;  /* measured rate of the counter in use; 0: not
+			       * known yet, or the kernel's clocks are in use */
 	int last_error;	      /* 0, or the last trouble as -errno ... */
 	char error[512];      /* ... and in words; empty if none */
 };

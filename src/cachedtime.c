@@ -27,8 +27,10 @@
 
 /* After a refused thread: limits don't change from one read to the next. */
 #define RETRY_LIMIT_NS NS_PER_SEC
-/* After a read from where no thread may be started. */
+/* After a read from where no thread may be started. Per thread, nearly: one
+ * that may not must not keep those who may from it. */
 #define RETRY_PLACE_NS INT64_C(1000000)
+#define PLACES 64
 
 /* An age that no word reaches; keeps the arithmetic from overflowing. */
 #define FRESH_MAX_MS INT64_C(1000000000000)
@@ -47,7 +49,8 @@ enum autostart {
  */
 static struct {
 	enum autostart autostart; /* [a] */
-	int64_t retry_ns;	  /* [a] mono before which no read tries */
+	int64_t retry_ns;	  /* [a] mono before which no read tries ... */
+	int64_t place_retry_ns[PLACES]; /* [a] ... from threads of this hash */
 
 	bool environment_read;	   /* [l] */
 	struct config environment; /* [l] what it says */
@@ -59,50 +62,64 @@ static struct {
 	struct config config[2];
 	unsigned int current; /* [a] */
 
-	uintptr_t holder; /* [a] pthread_self() of who is in the lock */
+	bool refused_place; /* [a] a read may not start it from where it was */
+
+	int cancel_state; /* [l] of who is in the lock */
 
 	struct clocksource cs;	/* [l] as opened last */
 	struct publisher loop;	/* [l] of manual mode */
 	char reason[512];	/* [l] of the choice of cs */
 	int start_error;	/* [l] of the last start */
+	int source_error;	/* [l] of the back end asked for, likewise */
 } life;
 
 #define OWNER ((uint64_t)(uintptr_t)&life)
 
-static void enter_locked(void)
+static void set_holder(uint64_t thread)
 {
-	__atomic_store_n(
-		&life.holder, (uintptr_t)pthread_self(), __ATOMIC_RELAXED);
+	/* Relaxed: no thread but the holder finds its own number. */
+	__atomic_store_n(&ct_page.holder, thread, __ATOMIC_RELAXED);
 }
 
+/*
+ * In the lock a thread can't be cancelled: reading sysfs or joining the ticker
+ * would be a place to, and the lock would stay behind.
+ */
 static void enter(void)
 {
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	lock_acquire(&ct_page.lock);
-	enter_locked();
+	life.cancel_state = cancel_state;
+	set_holder((uint64_t)pthread_self());
 }
 
 static bool try_enter(void)
 {
 	if (!lock_try(&ct_page.lock))
 		return false;
-	enter_locked();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &life.cancel_state);
+	set_holder((uint64_t)pthread_self());
 	return true;
 }
 
 static void leave(void)
 {
-	__atomic_store_n(&life.holder, 0, __ATOMIC_RELAXED);
+	int cancel_state = life.cancel_state;
+
+	set_holder(0);
 	lock_release(&ct_page.lock);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 /* Called from within: by a counter of the user's that we are reading, or in a
  * signal handler. */
 static bool is_inside(void)
 {
-	/* A child forked meanwhile inherits the holder, but not the lock. */
-	return __atomic_load_n(&ct_page.lock, __ATOMIC_RELAXED) != 0 &&
-	       __atomic_load_n(&life.holder, __ATOMIC_RELAXED) ==
-		       (uintptr_t)pthread_self();
+	return ticker_is_self() ||
+	       __atomic_load_n(&ct_page.holder, __ATOMIC_RELAXED) ==
+		       (uint64_t)pthread_self();
 }
 
 static void set_autostart(enum autostart autostart)
@@ -110,12 +127,33 @@ static void set_autostart(enum autostart autostart)
 	__atomic_store_n(&life.autostart, autostart, __ATOMIC_RELAXED);
 }
 
-static void set_retry(int64_t in_ns)
+/* Not before `in_ns` from now; 0: at once. Relaxed: looked at again. */
+static void set_retry(int64_t *retry_ns, int64_t in_ns)
 {
-	/* Not 0, which is "at once". */
-	__atomic_store_n(&life.retry_ns,
+	__atomic_store_n(retry_ns,
 		in_ns ? kernel_clock_ns(CLOCK_MONOTONIC) + in_ns : 0,
 		__ATOMIC_RELAXED);
+}
+
+static bool retry_is_due(const int64_t *retry_ns)
+{
+	int64_t ns = __atomic_load_n(retry_ns, __ATOMIC_RELAXED);
+
+	int64_t to_wait_ns;
+
+	if (ns == 0)
+		return true;
+	/* Longer than any: another time namespace, entered by a fork. */
+	to_wait_ns = ns - kernel_clock_ns(CLOCK_MONOTONIC_COARSE);
+	return to_wait_ns <= 0 || to_wait_ns > 2 * RETRY_LIMIT_NS;
+}
+
+/* Thread descriptors are pages apart. */
+static int64_t *place_retry(void)
+{
+	uint64_t page = (uint64_t)pthread_self() / 4096;
+
+	return &life.place_retry_ns[(page ^ page / PLACES) % PLACES];
 }
 
 static uint32_t page_state(void)
@@ -124,7 +162,7 @@ static uint32_t page_state(void)
 	return __atomic_load_n(&ct_page.state, __ATOMIC_ACQUIRE);
 }
 
-static const struct config *config(void)
+static const struct config *config_in_force(void)
 {
 	return &life.config[__atomic_load_n(&life.current, __ATOMIC_RELAXED)];
 }
@@ -134,6 +172,8 @@ static void set_config(const struct config *new)
 	unsigned int other = life.current ^ 1;
 
 	life.config[other] = *new;
+	if (new->mode == CT_MODE_OFF)
+		set_autostart(AUTOSTART_NONE);
 	/* Release: a fork in between copies one that is whole. */
 	__atomic_store_n(&life.current, other, __ATOMIC_RELEASE);
 
@@ -141,8 +181,6 @@ static void set_config(const struct config *new)
 		set_autostart(AUTOSTART_READ);
 	else if (new->mode == CT_MODE_MANUAL)
 		set_autostart(AUTOSTART_REFRESH);
-	else
-		set_autostart(AUTOSTART_NONE);
 }
 
 static void read_environment(void)
@@ -152,33 +190,37 @@ static void read_environment(void)
 
 	life.bad = config_from_environment(
 		&life.environment, life.bad_text, sizeof(life.bad_text));
-	life.environment_read = true;
 	if (__atomic_load_n(&life.autostart, __ATOMIC_RELAXED) ==
 		AUTOSTART_UNKNOWN)
 		set_config(&life.environment);
+	/* Last: a child forked in between reads it again. */
+	life.environment_read = true;
 }
 
 static void open_clocksource(void)
 {
-	const struct config *c = config();
+	const struct config *c = config_in_force();
 
+	life.source_error = 0;
 	if (c->has_user)
 		clocksource_open_user(&life.cs, &c->user, c->user_name,
 			life.reason, sizeof(life.reason));
 	else
-		clocksource_open(&life.cs, c->backend, life.reason,
-			sizeof(life.reason));
+		life.source_error = clocksource_open(&life.cs, c->backend,
+			life.reason, sizeof(life.reason));
 }
 
 /* Start what the settings say. Nothing runs. 0 or -errno. */
 static int run(void)
 {
-	const struct config *c = config();
+	const struct config *c = config_in_force();
 	int ret;
 
 	open_clocksource();
-	if (c->mode == CT_MODE_OFF)
+	if (c->mode == CT_MODE_OFF) {
+		set_autostart(AUTOSTART_NONE);
 		return 0;
+	}
 	if (page_error() != 0) {
 		set_autostart(AUTOSTART_NONE);
 		return -ENOTSUP;
@@ -187,7 +229,7 @@ static int run(void)
 	if (c->mode == CT_MODE_MANUAL) {
 		page_describe(life.cs.name, 0);
 		publisher_start(&life.loop, &life.cs);
-		ct_page.owner = OWNER;
+		__atomic_store_n(&ct_page.owner, OWNER, __ATOMIC_RELAXED);
 		__atomic_store_n(
 			&ct_page.state, PAGE_MANUAL, __ATOMIC_RELEASE);
 		return 0;
@@ -195,7 +237,7 @@ static int run(void)
 
 	page_describe(life.cs.name, c->tick_ns);
 	ret = ticker_start(&life.cs, c->tick_ns, &c->priority);
-	set_retry(ret != 0 ? RETRY_LIMIT_NS : 0);
+	set_retry(&life.retry_ns, ret != 0 ? RETRY_LIMIT_NS : 0);
 	return ret;
 }
 
@@ -206,7 +248,7 @@ static void halt(void)
 		ticker_stop();
 	} else if (page_state() == PAGE_MANUAL) {
 		handover_park();
-		ct_page.owner = 0;
+		__atomic_store_n(&ct_page.owner, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&ct_page.state, PAGE_IDLE, __ATOMIC_RELEASE);
 	}
 }
@@ -252,7 +294,8 @@ __attribute__((noinline, cold)) static void try_start(bool refresh)
 	/* Manual needs no thread, so it may engage anywhere at home. */
 	if (!at_home() ||
 		(autostart != AUTOSTART_REFRESH && blocks_handled_signal())) {
-		set_retry(RETRY_PLACE_NS);
+		set_retry(place_retry(), RETRY_PLACE_NS);
+		__atomic_store_n(&life.refused_place, true, __ATOMIC_RELAXED);
 		return;
 	}
 	if (!try_enter())
@@ -275,15 +318,13 @@ static void start_if_due(bool refresh)
 {
 	enum autostart autostart =
 		__atomic_load_n(&life.autostart, __ATOMIC_RELAXED);
-	int64_t retry_ns;
 	int saved;
 
 	if (autostart == AUTOSTART_NONE || page_state() != PAGE_IDLE)
 		return;
 	if (autostart == AUTOSTART_REFRESH && !refresh)
 		return;
-	retry_ns = __atomic_load_n(&life.retry_ns, __ATOMIC_RELAXED);
-	if (retry_ns != 0 && kernel_clock_ns(CLOCK_MONOTONIC_COARSE) < retry_ns)
+	if (!retry_is_due(&life.retry_ns) || !retry_is_due(place_retry()))
 		return;
 
 	saved = errno;
@@ -293,6 +334,8 @@ static void start_if_due(bool refresh)
 
 CT_API int64_t ct_read_slow(enum ct_word word)
 {
+	if ((unsigned int)word >= CT_WORDS)
+		return 0;
 	start_if_due(false);
 	return handover_read(word);
 }
@@ -305,10 +348,13 @@ static int settle(void)
 {
 	int64_t nobody = 0;
 
-	if (ticker_is_self() || is_inside())
+	if (is_inside())
 		return -EDEADLK;
 	if (at_home())
 		return 0;
+	/* Before our constructor: while nobody is at home it may be mapped. */
+	if (page_error() == -EAGAIN)
+		page_init();
 	/* Relaxed: only this process writes its own number here. */
 	if (!__atomic_compare_exchange_n(&ct_page.home, &nobody,
 		    (int64_t)getpid(), false, __ATOMIC_RELAXED,
@@ -329,7 +375,7 @@ static bool runs_already(const struct config *wanted)
 		expected = PAGE_TICKING;
 	else if (wanted->mode == CT_MODE_MANUAL)
 		expected = PAGE_MANUAL;
-	return page_state() == expected && config_equal(config(), wanted);
+	return page_state() == expected && config_equal(config_in_force(), wanted);
 }
 
 static int start(const struct ct_config *given)
@@ -362,8 +408,6 @@ CT_API int ct_start(const struct ct_config *given)
 
 	ret = settle();
 	if (ret == 0) {
-		if (page_error() == -EAGAIN) /* before our constructor */
-			page_init();
 		enter();
 		ret = start(given);
 		leave();
@@ -379,7 +423,7 @@ static void stop(void)
 
 	read_environment();
 	halt();
-	off = *config();
+	off = *config_in_force();
 	off.mode = CT_MODE_OFF;
 	set_config(&off);
 	life.start_error = 0;
@@ -432,50 +476,73 @@ CT_API int64_t ct_refresh(void)
 	return ct_now_ms();
 }
 
-/* Too old, or the coarse clock can't tell. */
-__attribute__((noinline, cold)) static int64_t fresh_live(enum ct_word word)
+/*
+ * A millisecond word is its own stamp: what it shows is when it was true. So it
+ * is held against its own clock, and a suspend or a step that only one of the
+ * clocks made can't deceive.
+ */
+static bool is_fresh(int64_t value_ms, int64_t now_ns, int64_t max_age_ns)
 {
-	int64_t value = 0;
+	return value_ms > 0 && now_ns - value_ms * 1000000 <= max_age_ns;
+}
+
+/*
+ * Too old, or the coarse clock can't tell: then the exact one does, for one
+ * read of it and no shared store.
+ */
+__attribute__((noinline, cold)) static int64_t fresh_live(enum ct_word word,
+	const int64_t *at, clockid_t exact, int64_t max_age_ns)
+{
+	int64_t now_ns, value;
 
 	if (page_state() == PAGE_MANUAL)
 		return handover_live_word(word);
-	if (page_state() == PAGE_TICKING)
+	if (page_state() != PAGE_TICKING)
+		return ct_read_slow(word);
+
+	now_ns = kernel_clock_ns(exact);
+	/* Relaxed: the word is the whole message. */
+	value = __atomic_load_n(at, __ATOMIC_RELAXED);
+	if (!is_fresh(value, now_ns, max_age_ns))
 		value = handover_fresh(word);
+
 	return value > 0 ? value : ct_read_slow(word);
 }
 
 /* Never older than max_age_ms, by the kernel's coarse clock. */
-static inline int64_t fresh(
-	enum ct_word word, const int64_t *at, int64_t max_age_ms)
+static inline int64_t fresh(enum ct_word word, const int64_t *at,
+	clockid_t coarse, clockid_t exact, int64_t max_age_ms)
 {
 	int64_t lag_ns = kernel_coarse_lag_ns();
-	int64_t max_age_ns, now_ns, published_ns, value;
+	int64_t max_age_ns, now_ns, value;
 
 	max_age_ns = max_age_ms > FRESH_MAX_MS ? FRESH_MAX_MS : max_age_ms;
-	max_age_ns = max_age_ns < 0 ? 0 : max_age_ns * 1000000;
-	now_ns = kernel_clock_ns(CLOCK_MONOTONIC_COARSE) + lag_ns;
-	/* Acquire: a publication stores mono_ns after the milliseconds, so the
-	 * word that is read next is at least as new. */
-	published_ns = __atomic_load_n(&ct_page.mono_ns, __ATOMIC_ACQUIRE);
-	value = __atomic_load_n(at, __ATOMIC_RELAXED);
+	max_age_ns = max_age_ns < 0 ? -1 : max_age_ns * 1000000;
 
+	/* The state comes first: words that stood in manual mode are parked
+	 * before it changes. Acquire: pairs with ticker_start(). */
 	if (__builtin_expect(page_state() == PAGE_TICKING &&
-				     published_ns > 0 && value > 0 &&
-				     max_age_ns >= lag_ns &&
-				     now_ns - published_ns <= max_age_ns,
-		    1))
-		return value;
-	return fresh_live(word);
+				     max_age_ns >= lag_ns,
+		    1)) {
+		now_ns = kernel_clock_ns(coarse) + lag_ns;
+		/* Relaxed: the word is the whole message. */
+		value = __atomic_load_n(at, __ATOMIC_RELAXED);
+		if (__builtin_expect(is_fresh(value, now_ns, max_age_ns), 1))
+			return value;
+	}
+	return fresh_live(word, at, exact, max_age_ns);
 }
 
 CT_API int64_t ct_now_ms_fresh(int64_t max_age_ms)
 {
-	return fresh(CT_WORD_WALL_MS, &ct_page.wall_ms, max_age_ms);
+	return fresh(CT_WORD_WALL_MS, &ct_page.wall_ms, CLOCK_REALTIME_COARSE,
+		CLOCK_REALTIME, max_age_ms);
 }
 
 CT_API int64_t ct_mono_ms_fresh(int64_t max_age_ms)
 {
-	return fresh(CT_WORD_MONO_MS, &ct_page.mono_ms, max_age_ms);
+	return fresh(CT_WORD_MONO_MS, &ct_page.mono_ms, CLOCK_MONOTONIC_COARSE,
+		CLOCK_MONOTONIC, max_age_ms);
 }
 
 CT_API int64_t ct_age_ns(void)
@@ -548,6 +615,18 @@ static void describe_error(struct ct_status *status)
 			"the kernel refused the priority that was asked for "
 			"(%s), so the ticker's is normal",
 			errno_name(ticker_priority_error()));
+	} else if (life.source_error != 0) {
+		status->last_error = life.source_error;
+		snprintf(text, size,
+			"the back end that was asked for can't be had; see the "
+			"reason");
+	} else if (page_state() == PAGE_IDLE && status->mode == CT_MODE_TICK &&
+		   __atomic_load_n(&life.refused_place, __ATOMIC_RELAXED)) {
+		status->last_error = -EAGAIN;
+		snprintf(text, size,
+			"reads came from threads that block a signal which has "
+			"a handler, or from a child of clone, and may not start "
+			"the ticker there; call ct_start(NULL)");
 	} else if (kernel_clock_error() != 0) {
 		status->last_error = kernel_clock_error();
 		snprintf(text, size,
@@ -579,7 +658,7 @@ static void describe(struct ct_status *status)
 	const struct config *c;
 
 	read_environment();
-	c = config();
+	c = config_in_force();
 	if (life.cs.name[0] == '\0')
 		open_clocksource();
 
@@ -595,6 +674,10 @@ static void describe(struct ct_status *status)
 	status->max_late_ns =
 		__atomic_load_n(&ct_page.max_late_ns, __ATOMIC_RELAXED);
 	status->age_ns = ct_age_ns();
+	/* One that hasn't come yet is late too. */
+	if (page_state() == PAGE_TICKING &&
+		status->age_ns - status->tick_ns > status->max_late_ns)
+		status->max_late_ns = status->age_ns - status->tick_ns;
 	status->steps = __atomic_load_n(&ct_page.steps, __ATOMIC_RELAXED);
 	status->last_step_ns =
 		__atomic_load_n(&ct_page.last_step_ns, __ATOMIC_RELAXED);
@@ -605,23 +688,31 @@ static void describe(struct ct_status *status)
 	describe_error(status);
 }
 
+/* Of release 0.1: never more, so that programs built for it go on. */
+#define STATUS_SIZE_MIN (offsetof(struct ct_status, error) + 512)
+#define STATUS_SIZE_PLAUSIBLE 8192
+
 CT_API int ct_status(struct ct_status *status)
 {
+	struct ct_status full = { .size = sizeof(full) };
 	size_t size;
 	int saved = errno;
 
-	if (status == NULL || status->size < sizeof(*status))
+	if (status == NULL || status->size < STATUS_SIZE_MIN ||
+		status->size > STATUS_SIZE_PLAUSIBLE)
 		return -EINVAL;
 	if (is_inside())
 		return -EDEADLK;
 
-	size = status->size;
-	memset(status, 0, sizeof(*status));
-	status->size = size;
-
 	enter();
-	describe(status);
+	describe(&full);
 	leave();
+
+	/* A caller of an older or a newer header: what both know. */
+	size = status->size;
+	memset(status, 0, size);
+	memcpy(status, &full, size < sizeof(full) ? size : sizeof(full));
+	status->size = size;
 
 	errno = saved;
 	return 0;
@@ -645,7 +736,8 @@ CT_API size_t ct_status_text(char *buf, size_t size)
 	int saved = errno;
 	int length;
 
-	ct_status(&s);
+	if (ct_status(&s) != 0) /* from within */
+		return (size_t)snprintf(buf, size, "%s", "");
 	length = snprintf(buf, size,
 		"version: %s\n"
 		"mode: %s\n"
@@ -682,8 +774,10 @@ static void after_fork_in_child(void)
 {
 	/* Where the kernel didn't wipe it, nothing is cached, but a lock may
 	 * be held by a thread that isn't here. */
-	if (page_error() != 0)
+	if (page_error() != 0) {
 		ct_page.lock = 0;
+		ct_page.holder = 0;
+	}
 	__atomic_store_n(&ct_page.home, (int64_t)getpid(), __ATOMIC_RELAXED);
 }
 
@@ -693,6 +787,8 @@ __attribute__((constructor(101))) static void load(void)
 	int saved = errno;
 
 	page_init();
+	kernel_clock_note_boot(kernel_clock_ns(CLOCK_BOOTTIME) -
+			       kernel_clock_ns(CLOCK_MONOTONIC));
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 	__atomic_store_n(&ct_page.home, (int64_t)getpid(), __ATOMIC_RELAXED);
 	errno = saved;

@@ -151,23 +151,28 @@ void clocksource_sample(
 		cs->bracket_ns = bracket(sample) > 0 ? bracket(sample) : 1;
 }
 
-static void look_raw(const struct clocksource *cs, struct trust_sample *sample)
+static bool look_raw(const struct clocksource *cs, struct trust_sample *sample)
 {
-	sample->raw_ns = kernel_clock_ns(CLOCK_MONOTONIC_RAW);
+	if (kernel_clock_try(CLOCK_MONOTONIC_RAW, &sample->raw_ns) != 0)
+		return false;
 	sample->cycles = cs->read();
-	sample->raw_after_ns = kernel_clock_ns(CLOCK_MONOTONIC_RAW);
+	return kernel_clock_try(CLOCK_MONOTONIC_RAW, &sample->raw_after_ns) ==
+	       0;
 }
 
-void clocksource_sample_raw(
+bool clocksource_sample_raw(
 	const struct clocksource *cs, struct trust_sample *sample)
 {
 	struct trust_sample next;
 
-	look_raw(cs, sample);
+	if (!look_raw(cs, sample))
+		return false;
 	for (int i = 1; i < SAMPLE_TRIES; i++) {
-		look_raw(cs, &next);
+		if (!look_raw(cs, &next))
+			return false;
 		if (next.raw_after_ns - next.raw_ns <
 			sample->raw_after_ns - sample->raw_ns)
 			*sample = next;
 	}
+	return true;
 }

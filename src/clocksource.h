@@ -84,7 +84,7 @@ extern const struct clocksource_driver clocksource_hpet;
 extern const struct clocksource_driver clocksource_realtime;
 extern const struct clocksource_driver clocksource_coarse;
 
-/* "realtime, coarse", for messages. */
+/* "tsc, realtime, hpet, coarse", for messages. */
 size_t clocksource_names(char *buf, size_t size);
 
 /* NULL if there is none of that name. */
@@ -109,8 +109,8 @@ void clocksource_open_user(struct clocksource *cs,
 void clocksource_sample(
 	struct clocksource *cs, struct timekeeper_sample *sample);
 
-/* Look at the counter and CLOCK_MONOTONIC_RAW, likewise. */
-void clocksource_sample_raw(
+/* Look at the counter and CLOCK_MONOTONIC_RAW, likewise. False: refused. */
+bool clocksource_sample_raw(
 	const struct clocksource *cs, struct trust_sample *sample);
 
 #endif /* CLOCKSOURCE_H */

@@ -11,6 +11,8 @@
 
 /* A struct ct_config of any release to come is smaller. */
 #define SIZE_PLAUSIBLE 1024
+/* Of release 0.1: never more, so that programs built for it go on. */
+#define SIZE_MIN (offsetof(struct ct_config, priority) + sizeof(char *))
 
 static bool is_digit(char c)
 {
@@ -216,17 +218,24 @@ unsigned int config_still_bad(unsigned int bad, const struct ct_config *given)
 	return bad;
 }
 
-/* A larger struct comes from a later header: fine while it asks for nothing
- * that this library doesn't know. */
-static bool size_valid(const struct ct_config *given)
+/*
+ * What a caller of any header gave. A smaller struct comes from an earlier one:
+ * the rest is 0. A larger one comes from a later: fine while it asks for nothing
+ * that this library doesn't know.
+ */
+static bool take(struct ct_config *own, const struct ct_config *given)
 {
 	const unsigned char *bytes = (const unsigned char *)given;
+	size_t size = given->size;
 
-	if (given->size < sizeof(*given) || given->size > SIZE_PLAUSIBLE)
+	if (size < SIZE_MIN || size > SIZE_PLAUSIBLE)
 		return false;
-	for (size_t i = sizeof(*given); i < given->size; i++)
+	for (size_t i = sizeof(*own); i < size; i++)
 		if (bytes[i] != 0)
 			return false;
+
+	memset(own, 0, sizeof(*own));
+	memcpy(own, given, size < sizeof(*own) ? size : sizeof(*own));
 	return true;
 }
 
@@ -284,12 +293,13 @@ static bool apply_source(struct config *config, const struct ct_config *given)
 int config_from_struct(struct config *config, const struct ct_config *given)
 {
 	struct config changed = *config;
+	struct ct_config own;
 
-	if (!size_valid(given) || !apply_mode(&changed, given) ||
-		!apply_source(&changed, given))
+	if (!take(&own, given) || !apply_mode(&changed, &own) ||
+		!apply_source(&changed, &own))
 		return -EINVAL;
-	if (given->priority != NULL &&
-		!parse_priority(&changed.priority, given->priority))
+	if (own.priority != NULL &&
+		!parse_priority(&changed.priority, own.priority))
 		return -EINVAL;
 
 	*config = changed;

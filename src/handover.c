@@ -39,6 +39,7 @@ static const struct word {
  * only protects less.
  */
 static int64_t mono_floor_ns;
+#define FLOOR_MAX_NS NS_PER_SEC
 
 static int64_t *word_at(enum ct_word word)
 {
@@ -96,7 +97,12 @@ static int64_t not_below_floor(int64_t mono_ns)
 {
 	int64_t floor_ns = __atomic_load_n(&mono_floor_ns, __ATOMIC_RELAXED);
 
-	return mono_ns > floor_ns ? mono_ns : floor_ns;
+	/* So far behind isn't a clock that went back, but the one of another
+	 * time namespace, entered by a fork. */
+	if (mono_ns >= floor_ns ||
+		(mono_ns > 0 && floor_ns - mono_ns > FLOOR_MAX_NS))
+		return mono_ns;
+	return floor_ns;
 }
 
 static void raise_floor(int64_t mono_ns)
@@ -141,6 +147,16 @@ static bool swap(enum ct_word word, int64_t *seen, int64_t value)
 		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* Does a wall word show a time that the clock hasn't come to? */
+static bool is_ahead(
+	enum ct_word i, int64_t seen, int64_t wall_ns, int64_t lag_ns)
+{
+	const struct word *word = &words[i];
+
+	return word->clock == CLOCK_REALTIME &&
+	       seen > encode(word, wall_ns + lag_ns);
+}
+
 static int64_t to_publish(enum ct_word i, int64_t seen,
 	const struct handover_now *now, int64_t wall_ns, int64_t lag_ns)
 {
@@ -149,11 +165,9 @@ static int64_t to_publish(enum ct_word i, int64_t seen,
 
 	if (seen <= 0 || value >= seen)
 		return value;
-	if (word->clock != CLOCK_REALTIME)
-		return seen;
 	/* Behind a word that the kernel's clock has passed: hold. Behind
 	 * because that clock was set back: follow. */
-	return encode(word, wall_ns + lag_ns) >= seen ? seen : value;
+	return is_ahead(i, seen, wall_ns, lag_ns) ? value : seen;
 }
 
 bool handover_publish(const struct handover_view *view,
@@ -171,9 +185,10 @@ bool handover_publish(const struct handover_view *view,
 		if (value <= 0)
 			value = 0;
 		/* If it fails, somebody parked, or published: a later time,
-		 * which is good, or an older one. */
+		 * which is good, or an older one, or one of before the wall
+		 * clock was set back. */
 		if (value != seen && !swap(word, &seen, value) && seen > 0 &&
-			seen < value)
+			(seen < value || is_ahead(word, seen, wall_ns, lag_ns)))
 			return false;
 	}
 	raise_floor(now->mono_ns);

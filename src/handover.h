@@ -49,8 +49,8 @@ void handover_look(struct handover_view *view);
  * from an exact clock may be ahead by lag_ns).
  *
  * False, and the words after it left as they are, if somebody who had read the
- * clock earlier got in between with an older time: look, read the clock and
- * publish again. So a word is never older than those after it.
+ * clock earlier got in between with an older time, or one of before the wall
+ * clock was set back: look, read the clock and publish again.
  */
 bool handover_publish(const struct handover_view *view,
 	const struct handover_now *now, int64_t wall_ns, int64_t lag_ns);
@@ -69,7 +69,7 @@ int64_t handover_live_word(enum ct_word word);
 
 /*
  * From live to cached: mark what is parked, and publish the live clocks. One
- * caller at a time, who also parks.
+ * caller at a time; who parks meanwhile parks again when that has returned.
  */
 void handover_engage(void);
 

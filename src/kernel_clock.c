@@ -8,6 +8,7 @@
 
 static int last_error; /* relaxed: for people */
 static int64_t coarse_tick_ns; /* relaxed: every thread finds the same */
+static int64_t boot_offset_ns; /* relaxed: a whole in itself */
 
 static int try_clock(clockid_t clock, int64_t *ns)
 {
@@ -33,7 +34,7 @@ __attribute__((cold, noinline)) static int64_t find_coarse_tick(void)
 	return timespec_to_ns(&tick);
 }
 
-int64_t kernel_coarse_tick_ns(void)
+static int64_t kernel_coarse_tick_ns(void)
 {
 	int64_t ns = __atomic_load_n(&coarse_tick_ns, __ATOMIC_RELAXED);
 
@@ -76,6 +77,9 @@ __attribute__((cold, noinline)) static int64_t next_best_ns(clockid_t clock)
 
 	if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
 		return coarse_wall_ns();
+	if (clock == CLOCK_BOOTTIME)
+		return coarse_mono_ns() +
+		       __atomic_load_n(&boot_offset_ns, __ATOMIC_RELAXED);
 	return coarse_mono_ns();
 }
 
@@ -92,6 +96,20 @@ int64_t kernel_clock_ns(clockid_t clock)
 	ns = next_best_ns(clock);
 	errno = saved;
 	return ns;
+}
+
+int kernel_clock_try(clockid_t clock, int64_t *ns)
+{
+	int saved = errno;
+	int ret = try_clock(clock, ns);
+
+	errno = saved;
+	return ret;
+}
+
+void kernel_clock_note_boot(int64_t offset_ns)
+{
+	__atomic_store_n(&boot_offset_ns, offset_ns, __ATOMIC_RELAXED);
 }
 
 int kernel_clock_error(void)

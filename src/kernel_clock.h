@@ -3,7 +3,7 @@
  * The kernel's clocks, read so that no read can fail.
  *
  * clock_gettime() can: a sandbox may answer EPERM or ENOSYS where the vDSO has
- * to enter the kernel. The coarse clocks then serve, which never enter it.
+ * to enter the kernel. The coarse clocks then serve, which need not.
  */
 #ifndef KERNEL_CLOCK_H
 #define KERNEL_CLOCK_H
@@ -19,15 +19,21 @@
  */
 int64_t kernel_clock_ns(clockid_t clock);
 
-/* How far apart the coarse clocks' values are: 1 to 10 ms. */
-int64_t kernel_coarse_tick_ns(void);
-
 /*
  * How far they may lag the exact ones: two ticks. The kernel sets them to a
  * whole tick of its own grid, which may be one tick back, and then not before
  * the next (measured at HZ=250: 1.9 to 6.05 ms, the phase wanders).
  */
 int64_t kernel_coarse_lag_ns(void);
+
+/* The same, without a next best: 0, or -errno. */
+int kernel_clock_try(clockid_t clock, int64_t *ns);
+
+/*
+ * boot - mono, as it was last; for the day when CLOCK_BOOTTIME is refused. From
+ * whoever looks at both.
+ */
+void kernel_clock_note_boot(int64_t offset_ns);
 
 /* 0, or the -errno with which the kernel last refused to read a clock. */
 int kernel_clock_error(void);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,9 +47,10 @@ static int map_anonymous(void)
 
 int page_init(void)
 {
-	/* A linker that ignored the alignment would have us wipe others'
-	 * data. */
-	if ((uintptr_t)&ct_page % CT_PAGE_SIZE != 0) {
+	/* A linker that ignored the alignment, or a kernel of larger pages,
+	 * would have us wipe others' data. */
+	if ((uintptr_t)&ct_page % CT_PAGE_SIZE != 0 ||
+		getauxval(AT_PAGESZ) > CT_PAGE_SIZE) {
 		error = -EFAULT;
 		return error;
 	}
@@ -99,7 +101,7 @@ void page_describe(const char *backend, int64_t tick_ns)
 {
 	ct_page.layout = CT_PAGE_LAYOUT;
 	ct_page.size = CT_PAGE_SIZE;
-	ct_page.tick_ns = tick_ns;
+	__atomic_store_n(&ct_page.tick_ns, tick_ns, __ATOMIC_RELAXED);
 	page_set_backend(backend);
 	/* Release: who finds the magic finds the rest. Readers of the words
 	 * need none of it. */

@@ -38,6 +38,7 @@ static void look_at_boot(struct publisher *p)
 
 	/* Mono was read later, so boot is never ahead. */
 	p->boot_offset_ns = boot_ns - mono_ns;
+	kernel_clock_note_boot(p->boot_offset_ns);
 	p->boot_due_ns = mono_ns + BOOT_INTERVAL_NS;
 	if (p->boot_offset_ns - before_ns > SUSPEND_MIN_NS)
 		p->slept = true;
@@ -128,7 +129,10 @@ static void begin_watch(struct publisher *p)
 	p->trust_due_ns = p->tk.mono_ns + TRUST_INTERVAL_NS;
 	if (!p->cs.watched)
 		return;
-	clocksource_sample_raw(&p->cs, &raw);
+	if (!clocksource_sample_raw(&p->cs, &raw)) {
+		p->cs.watched = false; /* no clock to judge it by */
+		return;
+	}
 	trust_init(&p->trust, p->cs.mask, p->cs.hz, p->cs.error_ppb, &raw);
 	p->kernel_due_ns = p->tk.mono_ns + KERNEL_INTERVAL_NS;
 	p->usual_bracket_ns = INT64_MAX;
@@ -140,7 +144,8 @@ static void calibrate(struct publisher *p)
 {
 	struct trust_sample raw;
 
-	clocksource_sample_raw(&p->waiting, &raw);
+	if (!clocksource_sample_raw(&p->waiting, &raw))
+		return;
 	if (!calibration_add(&p->calibration, &raw, &p->waiting.hz,
 		    &p->waiting.error_ppb))
 		return;
@@ -179,8 +184,13 @@ static bool kernel_left(
 		return false;
 
 	p->kernel_due_ns = sample->mono_ns + KERNEL_INTERVAL_NS;
-	return clocksource_kernel(name, sizeof(name)) == 0 &&
-	       !clocksource_kernel_trusts_tsc(name);
+	if (clocksource_kernel(name, sizeof(name)) == 0 &&
+		!clocksource_kernel_trusts_tsc(name))
+		return true;
+
+	/* It's the processor that has become slower: get used to it. */
+	p->usual_bracket_ns = bracket_ns;
+	return false;
 }
 
 /* Is the counter in use as good as it was? `parted`: it looks as if not. */
@@ -197,7 +207,8 @@ static void watch(struct publisher *p,
 	if (!parted && sample->mono_ns < p->trust_due_ns)
 		return;
 
-	clocksource_sample_raw(&p->cs, &raw);
+	if (!clocksource_sample_raw(&p->cs, &raw))
+		return;
 	/* A suspend stops one counter, resets another: no fault of theirs. */
 	if (p->slept)
 		trust_excuse(&p->trust, &raw);
@@ -277,6 +288,9 @@ void publisher_start(struct publisher *p, const struct clocksource *cs)
 	}
 	page_set_backend(p->cs.name);
 
+	/* Another copy of the library may have counted in this page. */
+	if (ct_page.generation > generation)
+		generation = ct_page.generation;
 	__atomic_store_n(&ct_page.generation, generation, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.ticks, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.late_ticks, 0, __ATOMIC_RELAXED);

@@ -38,7 +38,7 @@
 
 static struct {
 	pthread_t thread;
-	pid_t joinable_in; /* the process that may join it; 0: none */
+	uint64_t joinable_in; /* the epoch that may join it; 0: none */
 	uintptr_t self;	   /* its pthread_self(); relaxed: see is_self() */
 	struct publisher publisher;
 	int64_t tick_ns;
@@ -127,6 +127,13 @@ static void account(int64_t deadline_ns, int64_t now_ns)
 			&ct_page.max_late_ns, late_ns, __ATOMIC_RELAXED);
 }
 
+/* The coarse clocks would hide up to two of their ticks. */
+static int64_t exact_ns(const struct timekeeper_sample *sample)
+{
+	return ticker.publisher.cs.lag_ns > 0 ? kernel_clock_ns(CLOCK_MONOTONIC)
+					      : sample->mono_ns;
+}
+
 static int run(void)
 {
 	struct timekeeper_sample sample;
@@ -146,7 +153,7 @@ static int run(void)
 		if (asked_to_stop())
 			break;
 		publisher_publish(&ticker.publisher, &sample);
-		account(deadline_ns, sample.mono_ns);
+		account(deadline_ns, exact_ns(&sample));
 		if (sample.mono_ns <= 0) /* no clock of any kind */
 			return -ENODEV;
 	}
@@ -166,15 +173,35 @@ static void use_process_cpus(void)
 		sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
+/*
+ * The class of the thread that made the first read is no better a choice than
+ * its CPUs: a SCHED_IDLE one would have the ticker starve, a SCHED_FIFO one
+ * take what nobody gave it. Normal, and nice as the main thread.
+ */
+static int be_normal(void)
+{
+	struct sched_param none = { .sched_priority = 0 };
+	int ret = 0;
+
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		ret = sched_setscheduler(0, SCHED_OTHER, &none);
+	if (ret == 0 && ticker.priority.policy == TICKER_NORMAL &&
+		getpriority(PRIO_PROCESS, 0) !=
+			getpriority(PRIO_PROCESS, (id_t)getpid()))
+		ret = setpriority(PRIO_PROCESS, 0,
+			getpriority(PRIO_PROCESS, (id_t)getpid()));
+	return ret;
+}
+
 /* From inside; who may not goes on as before. */
 static void set_priority(void)
 {
 	struct sched_param lowest = { .sched_priority = 1 };
-	int ret = 0;
+	int ret = be_normal();
 
 	switch (ticker.priority.policy) {
 	case TICKER_NORMAL:
-		return;
+		break;
 	case TICKER_FIFO:
 		/* Reset on fork: a counter of the user's may start programs. */
 		ret = sched_setscheduler(
@@ -247,7 +274,8 @@ static int create_thread(void)
 void ticker_join(void)
 {
 	/* Else a fork left it with the parent. */
-	bool here = ticker.joinable_in != 0 && ticker.joinable_in == getpid();
+	bool here = ticker.joinable_in != 0 &&
+		    ticker.joinable_in == ct_page.epoch;
 
 	ticker.joinable_in = 0;
 	if (!here)
@@ -274,7 +302,13 @@ int ticker_start(const struct clocksource *cs, int64_t tick_ns,
 	__atomic_store_n(&ct_page.owner, OWNER, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.stop, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.ticker, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&ct_page.state, PAGE_TICKING, __ATOMIC_RELAXED);
+	/* Release: pairs with page_state(). */
+	__atomic_store_n(&ct_page.state, PAGE_TICKING, __ATOMIC_RELEASE);
+
+	/* Wiped with the page, so that a child, even one of the same number in
+	 * a namespace of its own, doesn't join what it hasn't got. */
+	if (ct_page.epoch == 0)
+		ct_page.epoch = (uint64_t)kernel_clock_ns(CLOCK_MONOTONIC) | 1;
 
 	ret = create_thread();
 	if (ret != 0) {
@@ -284,7 +318,7 @@ int ticker_start(const struct clocksource *cs, int64_t tick_ns,
 		return -EAGAIN;
 	}
 
-	ticker.joinable_in = getpid();
+	ticker.joinable_in = ct_page.epoch;
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #define SLEW_MAX_SHIFT 3
 
 #define RATE_ERROR_MAX_PPB 500000
+#define RATE_MAX (UINT64_MAX / 2)
 /* A measured rate goes out of date by 1 ppb in this time: the kernel may have
  * begun to slew its clock. */
 #define RATE_AGEING_NS (NS_PER_SEC / 100)
@@ -103,8 +104,8 @@ static void measure_rate(
 	int64_t longest_ns = at->mono_after_ns - from->mono_ns;
 	int64_t known_ppb = tk->rate_error_ppb +
 			    (at->mono_ns - tk->rate_mono_ns) / RATE_AGEING_NS;
+	u128 doubled, error, rate;
 	int64_t error_ppb;
-	u128 doubled;
 
 	/* Divisions are for when there is something new to learn: when the
 	 * window has grown by a quarter. */
@@ -112,12 +113,15 @@ static void measure_rate(
 		return;
 
 	tk->rate_due_ns = at->mono_ns + shortest_ns / 4;
-	error_ppb = (int64_t)((u128)(uint64_t)(longest_ns - shortest_ns) *
-			      (NS_PER_SEC / 2) / (uint64_t)shortest_ns);
+	error = (u128)(uint64_t)(longest_ns - shortest_ns) * (NS_PER_SEC / 2) /
+		(uint64_t)shortest_ns;
+	error_ppb = error < INT64_MAX ? (int64_t)error : INT64_MAX;
 	if (error_ppb <= known_ppb) {
 		/* Twice the middle of the two, hence a shift of one less. */
 		doubled = (u128)(uint64_t)shortest_ns + (uint64_t)longest_ns;
-		tk->rate = (uint64_t)((doubled << (SHIFT - 1)) / cycles);
+		rate = (doubled << (SHIFT - 1)) / cycles;
+		/* A counter that all but stands has no rate to speak of. */
+		tk->rate = rate < RATE_MAX ? (uint64_t)rate : RATE_MAX;
 		tk->rate_error_ppb = error_ppb;
 		tk->rate_mono_ns = at->mono_ns;
 	}

@@ -28,13 +28,13 @@
 
 /*
  * Whole pages of the largest page size that kernels of the architecture use
- * (64 KiB on arm64 and ppc64), so that the object can be marked by madvise(2)
- * and mapped over, alone.
+ * (64 KiB on arm64, ppc64 and the rest), so that the object can be marked by
+ * madvise(2) and mapped over, alone.
  */
-#if defined(__aarch64__) || defined(__powerpc64__)
-#define CT_PAGE_SIZE 65536
-#else
+#if defined(__x86_64__) || defined(__s390x__) || defined(__riscv)
 #define CT_PAGE_SIZE 4096
+#else
+#define CT_PAGE_SIZE 65536
 #endif
 
 #define CT_PAGE_MAGIC UINT64_C(0x31656761705f7463) /* "ct_page1", little end */
@@ -53,7 +53,7 @@ struct ct_page {
 	int64_t wall_ms_f64; /* [w] milliseconds as the bits of an IEEE double,
 			      * for languages that read doubles best; load it
 			      * as a double: not greater than 0.0 means ask */
-	uint64_t generation; /* [w] starts at 1, one more at each wall step */
+	uint64_t generation; /* [s] starts at 1, one more at each wall step */
 	uint64_t reserved_wall[2];
 
 	/* CLOCK_MONOTONIC and its kin: never go back. The next cache line. */
@@ -68,7 +68,7 @@ struct ct_page {
 	uint64_t magic;	  /* [c] CT_PAGE_MAGIC, set last */
 	uint32_t layout;  /* [c] CT_PAGE_LAYOUT */
 	uint32_t size;	  /* [c] CT_PAGE_SIZE */
-	int64_t tick_ns;  /* [c] nominal age of a word; 0: no ticker */
+	int64_t tick_ns;  /* [s] nominal age of a word; 0: no ticker */
 	char backend[16]; /* [s] name of the clocksource, zero-terminated;
 			   * changes where a counter is dropped */
 	uint64_t reserved_constant[3];
@@ -80,7 +80,9 @@ struct ct_page {
 	uint32_t ticker; /* [p] 1 while the thread runs (futex) */
 	uint64_t owner;	 /* [p] which copy of the library owns the thread */
 	int64_t home;	 /* [p] the process that may start a thread */
-	uint64_t reserved_private[4];
+	uint64_t holder; /* [p] the thread that is in the lock */
+	uint64_t epoch;	 /* [p] tells this process from its parent */
+	uint64_t reserved_private[2];
 
 	/* For later: two latch copies of the precise clock's base; text. */
 	uint64_t reserved_precise[64]; /* [l] */

@@ -60,8 +60,8 @@ static void assert_status_says(const char *words)
 	ck_assert_str_ne(status.backend, "hpet");
 	ck_assert_msg(strstr(status.reason, words) != NULL, "%s",
 		status.reason);
-	ck_assert_int_eq(status.last_error, 0);
-	ck_assert_str_eq(status.error, "");
+	ck_assert_int_lt(status.last_error, 0);
+	ck_assert(strstr(status.error, "asked for") != NULL);
 }
 
 START_TEST(good)

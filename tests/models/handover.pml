@@ -16,6 +16,7 @@
  *   BLIND        the ticker stores instead of swapping
  *   ONE_MARK     each engagement uses the same mark
  *   LOOK_LATE    the witness is taken after the clock was read
+ *   NO_RETRY     a publication beaten by an older time isn't made again
  */
 #ifndef ENGAGEMENTS
 #define ENGAGEMENTS 2
@@ -154,10 +155,22 @@ returned:	seen = 0; live = 0; swapped = false
 /* ct_refresh(): publishes, then reads. */
 active proctype refresher()
 {
-	short seen, time, live, floor;
+	short seen, time, live, floor, begun;
 	bool swapped;
 
-	publish();
+	begun = now;
+again:	publish();
+#ifndef NO_RETRY
+	if
+	:: !swapped && seen > 0 && seen < time -> goto again
+	:: else
+	fi;
+#endif
+	/* What it leaves is as of now, or it is parked. */
+	atomic {
+		seen = word;
+		assert(seen <= 0 || seen >= begun)
+	}
 	atomic { floor = newest; seen = word }
 	if
 	:: seen > 0 -> give(seen)
