@@ -326,6 +326,26 @@ START_TEST(outdated_witness)
 }
 END_TEST
 
+/* Who gets in between had looked before the wall clock was set back an hour:
+ * its time is later, and wrong. */
+START_TEST(beaten_by_a_time_before_a_step)
+{
+	struct handover_now stepped = { turned.wall_ns - 3600 * SEC,
+		turned.mono_ns + SEC, turned.boot_ns + SEC };
+	struct handover_view view;
+
+	handover_engage();
+	handover_look(&view);
+	publish(turned.wall_ns + SEC, turned.mono_ns + SEC);
+	ck_assert(!handover_publish(&view, &stepped, stepped.wall_ns, 0));
+
+	/* Once more, as who publishes then does. */
+	handover_look(&view);
+	ck_assert(handover_publish(&view, &stepped, stepped.wall_ns, 0));
+	assert_words(stepped.wall_ns, stepped.mono_ns, stepped.boot_ns);
+}
+END_TEST
+
 START_TEST(mono_behind_a_word)
 {
 	handover_engage();
@@ -594,6 +614,8 @@ int main(void)
 	add(suite, "publish: parked", parked_word_stays_parked);
 	add(suite, "publish: engaged after the look", engaged_after_the_look);
 	add(suite, "publish: outdated witness", outdated_witness);
+	add(suite, "publish: beaten by a time before a step",
+		beaten_by_a_time_before_a_step);
 	add(suite, "publish: mono behind a word", mono_behind_a_word);
 	add(suite, "publish: kernel behind a word", kernel_behind_a_word);
 	add(suite, "publish: wall a little behind", wall_a_little_behind);
