@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cachedtime.h>
@@ -62,6 +63,7 @@ static struct {
 	struct config config[2];
 	unsigned int current; /* [a] */
 
+	bool has_vdso; /* constant since our constructor */
 	bool refused_place; /* [a] a read may not start it from where it was */
 
 	int cancel_state; /* [l] of who is in the lock */
@@ -514,20 +516,30 @@ static inline int64_t fresh(enum ct_word word, const int64_t *at,
 	clockid_t coarse, clockid_t exact, int64_t max_age_ms)
 {
 	int64_t lag_ns = kernel_coarse_lag_ns();
-	int64_t max_age_ns, now_ns, value;
+	int64_t max_age_ns, value;
+	struct timespec now;
 
-	max_age_ns = max_age_ms > FRESH_MAX_MS ? FRESH_MAX_MS : max_age_ms;
-	max_age_ns = max_age_ns < 0 ? -1 : max_age_ns * 1000000;
+	/* Beyond what is sensible: no limit, or none that can be kept. */
+	if (__builtin_expect((uint64_t)max_age_ms > FRESH_MAX_MS, 0))
+		max_age_ms = max_age_ms < 0 ? -1 : FRESH_MAX_MS;
+	max_age_ns = max_age_ms * 1000000;
 
 	/* The state comes first: words that stood in manual mode are parked
 	 * before it changes. Acquire: pairs with ticker_start(). */
 	if (__builtin_expect(page_state() == PAGE_TICKING &&
-				     max_age_ns >= lag_ns,
+				     max_age_ns >= lag_ns && life.has_vdso,
 		    1)) {
-		now_ns = kernel_clock_ns(coarse) + lag_ns;
+		/* With a vDSO the coarse clocks never enter the kernel and
+		 * can't fail, so errno needn't be kept, which would cost a
+		 * call. */
+		if (__builtin_expect(clock_gettime(coarse, &now) != 0, 0))
+			return fresh_live(word, at, exact, max_age_ns);
 		/* Relaxed: the word is the whole message. */
 		value = __atomic_load_n(at, __ATOMIC_RELAXED);
-		if (__builtin_expect(is_fresh(value, now_ns, max_age_ns), 1))
+		if (__builtin_expect(is_fresh(value,
+					     timespec_to_ns(&now) + lag_ns,
+					     max_age_ns),
+			    1))
 			return value;
 	}
 	return fresh_live(word, at, exact, max_age_ns);
@@ -787,6 +799,7 @@ __attribute__((constructor(101))) static void load(void)
 	int saved = errno;
 
 	page_init();
+	life.has_vdso = getauxval(AT_SYSINFO_EHDR) != 0;
 	kernel_clock_note_boot(kernel_clock_ns(CLOCK_BOOTTIME) -
 			       kernel_clock_ns(CLOCK_MONOTONIC));
 	pthread_atfork(NULL, NULL, after_fork_in_child);

@@ -7,7 +7,7 @@
 #define COARSE_TICK_MAX_NS INT64_C(10000000) /* HZ=100 */
 
 static int last_error; /* relaxed: for people */
-static int64_t coarse_tick_ns; /* relaxed: every thread finds the same */
+int64_t kernel_coarse_lag;
 static int64_t boot_offset_ns; /* relaxed: a whole in itself */
 
 static int try_clock(clockid_t clock, int64_t *ns)
@@ -21,29 +21,19 @@ static int try_clock(clockid_t clock, int64_t *ns)
 	return 0;
 }
 
-__attribute__((cold, noinline)) static int64_t find_coarse_tick(void)
+__attribute__((cold)) int64_t kernel_find_coarse_lag(void)
 {
 	struct timespec tick;
 	int saved = errno;
+	int64_t ns;
 
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0)
 		tick = timespec_from_ns(COARSE_TICK_MAX_NS);
-	__atomic_store_n(
-		&coarse_tick_ns, timespec_to_ns(&tick), __ATOMIC_RELAXED);
 	errno = saved;
-	return timespec_to_ns(&tick);
-}
 
-static int64_t kernel_coarse_tick_ns(void)
-{
-	int64_t ns = __atomic_load_n(&coarse_tick_ns, __ATOMIC_RELAXED);
-
-	return __builtin_expect(ns > 0, 1) ? ns : find_coarse_tick();
-}
-
-int64_t kernel_coarse_lag_ns(void)
-{
-	return 2 * kernel_coarse_tick_ns();
+	ns = 2 * timespec_to_ns(&tick);
+	__atomic_store_n(&kernel_coarse_lag, ns, __ATOMIC_RELAXED);
+	return ns;
 }
 
 static int64_t coarse_mono_ns(void)

@@ -24,7 +24,16 @@ int64_t kernel_clock_ns(clockid_t clock);
  * whole tick of its own grid, which may be one tick back, and then not before
  * the next (measured at HZ=250: 1.9 to 6.05 ms, the phase wanders).
  */
-int64_t kernel_coarse_lag_ns(void);
+int64_t kernel_find_coarse_lag(void);
+/* Relaxed: every thread finds the same. Hidden: no table on the way to it. */
+extern int64_t kernel_coarse_lag __attribute__((visibility("hidden")));
+
+static inline int64_t kernel_coarse_lag_ns(void)
+{
+	int64_t ns = __atomic_load_n(&kernel_coarse_lag, __ATOMIC_RELAXED);
+
+	return __builtin_expect(ns > 0, 1) ? ns : kernel_find_coarse_lag();
+}
 
 /* The same, without a next best: 0, or -errno. */
 int kernel_clock_try(clockid_t clock, int64_t *ns);
