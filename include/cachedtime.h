@@ -129,8 +129,9 @@ CT_READER(ct_boot_ms, CT_WORD_BOOT_MS, boot_ms); /* CLOCK_BOOTTIME */
  * the judge; 0 and less always read live.
  *
  * Costs about 1.5 reads of CLOCK_REALTIME_COARSE; one more of CLOCK_MONOTONIC
- * where that can't tell; where read live and published, about five of those. In CT_MODE_MANUAL, where time is to stand still: live, and
- * not published. Otherwise as the readers above.
+ * where that can't tell; where read live and published, about five of those. In
+ * CT_MODE_MANUAL, where time is to stand still: live, and not published.
+ * Otherwise as the readers above.
  */
 CT_API int64_t ct_now_ms_fresh(int64_t max_age_ms);
 CT_API int64_t ct_mono_ms_fresh(int64_t max_age_ms);

@@ -220,8 +220,8 @@ unsigned int config_still_bad(unsigned int bad, const struct ct_config *given)
 
 /*
  * What a caller of any header gave. A smaller struct comes from an earlier one:
- * the rest is 0. A larger one comes from a later: fine while it asks for nothing
- * that this library doesn't know.
+ * the rest is 0. A larger one comes from a later: fine while it asks for
+ * nothing that this library doesn't know.
  */
 static bool take(struct ct_config *own, const struct ct_config *given)
 {

@@ -29,9 +29,9 @@ enum config_bad {
 };
 
 /*
- * What CT_TICK, CT_BACKEND and CT_PRIORITY say, by secure_getenv(3); the default for what
- * is not set or not understood. Returns which were not, or-ed together; then
- * `error` says which variable, which value and why.
+ * What CT_TICK, CT_BACKEND and CT_PRIORITY say, by secure_getenv(3); the
+ * default for what is not set or not understood. Returns which were not, or-ed
+ * together; then `error` says which variable, which value and why.
  */
 unsigned int config_from_environment(
 	struct config *config, char *error, size_t size);

@@ -43,10 +43,10 @@ void handover_live(struct handover_now *now);
 void handover_look(struct handover_view *view);
 
 /*
- * Step two, in the order of enum ct_word. Replaces times and marks, never 0. `now` must not be ahead of the
- * live clocks; what is behind a word already published is held back, except
- * where the wall clock was set back: it shows `wall_ns` (of which a word taken
- * from an exact clock may be ahead by lag_ns).
+ * Step two, in the order of enum ct_word. Replaces times and marks, never 0.
+ * `now` must not be ahead of the live clocks; what is behind a word already
+ * published is held back, except where the wall clock was set back: it shows
+ * `wall_ns` (of which a word taken from an exact clock may be ahead by lag_ns).
  *
  * False, and the words after it left as they are, if somebody who had read the
  * clock earlier got in between with an older time, or one of before the wall

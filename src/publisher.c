@@ -21,8 +21,9 @@
 /* How often sysfs may be asked for the kernel's clocksource ... */
 #define KERNEL_INTERVAL_NS (NS_PER_SEC / 2)
 /* ... which is where the kernel's clocks have become this much slower to read,
- * so many times in a row (a change from the TSC takes them out of the vDSO): nothing is opened in a
- * process that may have been sandboxed meanwhile without need. */
+ * so many times in a row (a change from the TSC takes them out of the vDSO).
+ * Nothing is opened without need in a process that may have been sandboxed
+ * meanwhile. */
 #define KERNEL_SLOWER 4
 #define KERNEL_SLOW_SAMPLES 4
 

@@ -60,8 +60,9 @@ struct trust {
 	int64_t within_ns; /* ... within this time */
 };
 
-/* What a counter may differ from its rate, beside that rate's own error: crystals drift by a few
- * ppm with temperature, hypervisors promise 250 ppm at a migration. */
+/* What a counter may differ from its rate, beside that rate's own error:
+ * crystals drift by a few ppm with temperature, hypervisors promise 250 ppm at a
+ * migration. */
 #define TRUST_RATE_PPB 300000
 #define TRUST_NOISE_NS INT64_C(10000)
 
