@@ -212,7 +212,7 @@ CT_API int ct_stop(void);
 /*
  * Read the clock and publish it where words are cached; returns wall
  * milliseconds. In CT_MODE_MANUAL this is what makes time move: call it after
- * your poll and after long work. Async-signal-safe. Costs two to four reads of
+ * your poll and after long work. Async-signal-safe. Costs three to five reads of
  * the kernel's clock.
  */
 CT_API int64_t ct_refresh(void);

@@ -24,8 +24,8 @@
 
 /*
  * Up to this tick the thread sleeps with clock_nanosleep(2), which costs 14 %
- * less CPU per tick than a futex with a deadline (5.5 against 6.4 us,
- * measured), but can't be woken: ticker_stop() waits for the deadline.
+ * less CPU per tick than a futex with a deadline (5.5 against 6.4 us:
+ * docs/performance.md), but can't be woken: ticker_stop() waits for the deadline.
  */
 #define NANOSLEEP_MAX_NS INT64_C(4000000)
 
@@ -39,7 +39,7 @@
 static struct {
 	pthread_t thread;
 	uint64_t joinable_in; /* the epoch that may join it; 0: none */
-	uintptr_t self;	   /* its pthread_self(); relaxed: see is_self() */
+	uintptr_t self;	   /* its pthread_self(); relaxed: see ticker_is_self() */
 	struct publisher publisher;
 	int64_t tick_ns;
 	struct ticker_priority priority;
