@@ -75,8 +75,6 @@ static struct {
 	int source_error;	/* [l] of the back end asked for, likewise */
 } life;
 
-#define OWNER ((uint64_t)(uintptr_t)&life)
-
 static void set_holder(uint64_t thread)
 {
 	/* Relaxed: no thread but the holder finds its own number. */
@@ -231,7 +229,8 @@ static int run(void)
 	if (c->mode == CT_MODE_MANUAL) {
 		page_describe(life.cs.name, 0);
 		publisher_start(&life.loop, &life.cs);
-		__atomic_store_n(&ct_page.owner, OWNER, __ATOMIC_RELAXED);
+		__atomic_store_n(
+			&ct_page.owner, page_owner_id(), __ATOMIC_RELAXED);
 		__atomic_store_n(
 			&ct_page.state, PAGE_MANUAL, __ATOMIC_RELEASE);
 		return 0;
@@ -456,7 +455,7 @@ static bool turn_loop(void)
 	if (!try_enter())
 		return false;
 
-	mine = page_state() == PAGE_MANUAL && ct_page.owner == OWNER;
+	mine = page_state() == PAGE_MANUAL && page_is_ours();
 	if (mine) {
 		publisher_publish(&life.loop, &sample);
 	}
@@ -819,8 +818,7 @@ __attribute__((destructor)) static void unload(void)
 	if (settle() == 0) {
 		enter();
 		/* Not what another copy of the library runs in this page. */
-		if (page_state() == PAGE_TICKING ? ticker_is_ours()
-						 : ct_page.owner == OWNER)
+		if (page_is_ours())
 			halt();
 		set_autostart(AUTOSTART_NONE);
 		ticker_join();

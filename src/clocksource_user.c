@@ -14,8 +14,6 @@
 /* What a nominal rate is believed to be off, until measured. */
 #define HZ_ERROR_PPB 500000
 
-__extension__ typedef unsigned __int128 u128;
-
 bool clocksource_user_valid(const struct ct_clocksource *user, int64_t tick_ns)
 {
 	if (user->name == NULL || user->name[0] == '\0' || user->read == NULL)

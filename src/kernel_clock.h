@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_SEC INT64_C(1000000000)
+#include "arith.h"
 
 /*
  * Nanoseconds of CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME or a coarse

@@ -14,6 +14,18 @@ CT_API struct ct_page ct_page;
 
 static int error = -EAGAIN;
 
+uint64_t page_owner_id(void)
+{
+	return (uint64_t)(uintptr_t)&error;
+}
+
+bool page_is_ours(void)
+{
+	/* Relaxed: no copy but one finds its own number. */
+	return __atomic_load_n(&ct_page.owner, __ATOMIC_RELAXED) ==
+	       page_owner_id();
+}
+
 /* 0 or -errno, without the caller's errno. */
 static int wipe_on_fork(void)
 {

@@ -11,6 +11,13 @@
 
 #include <cachedtime.h>
 
+/* This copy of the library, in ct_page.owner: an address of its own, as a number
+ * that nobody follows. */
+uint64_t page_owner_id(void);
+
+/* Does this copy own what runs? */
+bool page_is_ours(void);
+
 /* ct_page.state */
 enum page_state {
 	PAGE_IDLE,    /* also what a child finds: nobody publishes */

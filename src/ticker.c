@@ -33,9 +33,6 @@
  * leaves the kernel its freedom to join wake-ups. */
 #define SLACK_MATTERS_NS INT64_C(10000000)
 
-/* Identifies this copy of the library in ct_page.owner. */
-#define OWNER ((uint64_t)(uintptr_t)&ticker)
-
 static struct {
 	pthread_t thread;
 	uint64_t joinable_in; /* the epoch that may join it; 0: none */
@@ -299,7 +296,7 @@ int ticker_start(const struct clocksource *cs, int64_t tick_ns,
 	ticker.priority_error = 0;
 	publisher_start(&ticker.publisher, cs);
 
-	__atomic_store_n(&ct_page.owner, OWNER, __ATOMIC_RELAXED);
+	__atomic_store_n(&ct_page.owner, page_owner_id(), __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.stop, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.ticker, 1, __ATOMIC_RELAXED);
 	/* Release: pairs with page_state(). */
@@ -349,12 +346,7 @@ bool ticker_is_self(void)
 	return __atomic_load_n(&ticker.self, __ATOMIC_RELAXED) ==
 		       (uintptr_t)pthread_self() &&
 	       __atomic_load_n(&ct_page.ticker, __ATOMIC_RELAXED) != 0 &&
-	       ticker_is_ours();
-}
-
-bool ticker_is_ours(void)
-{
-	return __atomic_load_n(&ct_page.owner, __ATOMIC_RELAXED) == OWNER;
+	       page_is_ours();
 }
 
 int ticker_priority_error(void)

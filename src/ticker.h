@@ -41,9 +41,6 @@ void ticker_join(void);
 /* Is the caller the thread itself? */
 bool ticker_is_self(void);
 
-/* Did this copy of the library start the one that runs? */
-bool ticker_is_ours(void);
-
 /* 0, or the -errno with which the kernel refused the priority. */
 int ticker_priority_error(void);
 

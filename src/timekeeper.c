@@ -4,8 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "arith.h"
+
 #define SHIFT 32
-#define NS_PER_SEC INT64_C(1000000000)
 
 /* An error of the line is worked off over this time or two samples, whichever
  * is longer. */
@@ -27,18 +28,6 @@
 
 /* Far more than any true delta, and twice it still fits into an int64_t. */
 #define DELTA_MAX_NS (INT64_MAX / 2)
-
-__extension__ typedef unsigned __int128 u128;
-
-/* How far outside lo..hi: negative below, positive above, 0 within. */
-static int64_t outside(int64_t value, int64_t lo, int64_t hi)
-{
-	if (value < lo)
-		return value - lo;
-	if (value > hi)
-		return value - hi;
-	return 0;
-}
 
 static int64_t clamp(int64_t value, int64_t limit)
 {

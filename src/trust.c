@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#define NS_PER_SEC INT64_C(1000000000)
-
-__extension__ typedef unsigned __int128 u128;
+#include "arith.h"
 
 static int64_t width(const struct trust_sample *sample)
 {
@@ -96,16 +94,6 @@ void trust_init(struct trust *trust, uint64_t mask, uint64_t hz,
 void trust_excuse(struct trust *trust, const struct trust_sample *sample)
 {
 	trust->last = *sample;
-}
-
-/* How far `ns` lies outside lo..hi. */
-static int64_t outside(int64_t ns, int64_t lo, int64_t hi)
-{
-	if (ns > hi)
-		return ns - hi;
-	if (ns < lo)
-		return ns - lo;
-	return 0;
 }
 
 static enum trust_verdict judge(

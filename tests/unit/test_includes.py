@@ -10,7 +10,7 @@ import sys
 # A part may include parts of earlier rows, and within a row those to its
 # left. A new file wants a place here: think which.
 LAYERS = [
-    ["kernel_clock", "lock", "cpu"],
+    ["arith", "kernel_clock", "lock", "cpu"],
     ["timekeeper", "trust"],
     ["clocksource"],
     ["clocksource_*"],
