@@ -53,6 +53,7 @@ enum ct_word {
 	CT_WORD_MONO_US,
 	CT_WORD_MONO_NS,
 	CT_WORD_BOOT_MS,
+	CT_WORD_TAI_NS,
 	CT_WORDS
 };
 
@@ -87,16 +88,22 @@ CT_API int64_t ct_read_slow(enum ct_word word) __attribute__((cold));
  * or after a raw clone(2).
  *
  * They are functions of the library too, for languages that can't inline
- * them; with CT_NO_INLINE defined this header only declares them.
+ * them; with CT_NO_INLINE defined this header only declares them. (The library
+ * itself defines CT_EMIT_READERS, once.)
  */
-#ifdef CT_NO_INLINE
+#if defined(CT_EMIT_READERS)
+#define CT_INLINE
+#elif !defined(CT_NO_INLINE)
+#define CT_INLINE                                                              \
+	extern __inline__ __attribute__((__gnu_inline__, __always_inline__))
+#endif
+
+#ifndef CT_INLINE
 #define CT_READER(name, word, field) CT_API int64_t name(void)
 #else
 #define CT_READER(name, word, field)                                           \
 	CT_API int64_t name(void);                                             \
-	extern __inline__                                                      \
-		__attribute__((__gnu_inline__, __always_inline__)) int64_t     \
-		name(void)                                                     \
+	CT_INLINE int64_t name(void)                                           \
 	{                                                                      \
 		/* Relaxed: the word is the whole message, nothing else is     \
 		 * read on the strength of it, and coherence keeps one         \
@@ -117,8 +124,138 @@ CT_READER(ct_mono_ms, CT_WORD_MONO_MS, mono_ms);
 CT_READER(ct_mono_us, CT_WORD_MONO_US, mono_us);
 CT_READER(ct_mono_ns, CT_WORD_MONO_NS, mono_ns);
 CT_READER(ct_boot_ms, CT_WORD_BOOT_MS, boot_ms); /* CLOCK_BOOTTIME */
+CT_READER(ct_tai_ns, CT_WORD_TAI_NS, tai_ns); /* CLOCK_TAI: as wall, without
+					       * leap seconds; equal to it where
+					       * nobody told the kernel the
+					       * offset */
 
 #undef CT_READER
+
+/*
+ * How often the wall clock has been set in this process's life, forks included,
+ * plus one: it grows by one at each step, a leap second being one too. Two steps
+ * between two looks count as one; less than 10 us isn't a step.
+ *
+ * One load where words are cached; else it reads wall and mono and compares,
+ * for three reads of the kernel's clock. From anywhere.
+ */
+CT_API uint64_t ct_generation_slow(void) __attribute__((cold));
+CT_API uint64_t ct_generation(void);
+#ifdef CT_INLINE
+CT_INLINE uint64_t ct_generation(void)
+{
+	/* Relaxed: whole in itself. */
+	uint64_t value = __atomic_load_n(&ct_page.generation, __ATOMIC_RELAXED);
+
+	return __builtin_expect(value > 0, 1) ? value : ct_generation_slow();
+}
+#endif
+
+/* What a precise reader reads. */
+enum ct_precise { CT_PRECISE_WALL, CT_PRECISE_MONO };
+
+/* What the inline precise readers call where no segment holds: see there. */
+CT_API int64_t ct_precise_slow(enum ct_precise which) __attribute__((cold));
+
+/*
+ * Precise time: now, for the price of reading the processor's counter. No
+ * thread is needed, nor started; the first calls read the kernel's clock, for
+ * the few milliseconds in which the counter's rate is measured.
+ *
+ * Unit and epoch	nanoseconds; as CLOCK_REALTIME and CLOCK_MONOTONIC
+ * Error		to the kernel's clock: some 10 ns in the median
+ *			(docs/performance.md). A change of its slope, by
+ *			adjtimex(2) or settimeofday(2), shows within 2.5 ms: the
+ *			line is made of segments of that length, and whoever
+ *			finds one over renews it
+ * Goes back		wall: only where the clock was set back; mono: never.
+ *			The ordered ones hold that between threads that pass
+ *			values, to the nanosecond; the others within a thread,
+ *			and may else be off by the some 10 ns by which the
+ *			processor reads its counter early
+ * Cost			unordered: rdtsc and 2 ns; ordered: lfence, rdtsc and
+ *			4 ns, which is about that of clock_gettime(2). About
+ *			300 ns where a segment must be renewed. Where no counter
+ *			can be used (not an x86, CT_BACKEND, CT_MODE_OFF, or the
+ *			kernel doesn't trust it): that of clock_gettime(2) and a
+ *			few nanoseconds
+ * Fails, call from	as the readers above
+ *
+ * Each is a promise by itself: a cached reader beside it may be a tick behind.
+ */
+#if !defined(CT_INLINE) || !defined(__x86_64__)
+#define CT_PRECISE(name, which, counter, after, offset) CT_API int64_t name(void)
+#else
+#define CT_PRECISE(name, which, counter, after, offset)                        \
+	CT_API int64_t name(void);                                             \
+	CT_INLINE int64_t name(void)                                           \
+	{                                                                      \
+		/* The latch: page.h. Acquire, of what it guards too, so that  \
+		 * the count is looked at again after that. */                 \
+		uint64_t seq = __atomic_load_n(                                \
+			&ct_page.segment_seq, __ATOMIC_ACQUIRE);               \
+		const struct ct_segment *s = &ct_page.segment[seq & 1];        \
+		uint64_t span = __atomic_load_n(&s->span, __ATOMIC_ACQUIRE);   \
+		uint64_t cycles, mult;                                         \
+		int64_t base_ns;                                               \
+                                                                               \
+		/* Only then may the counter be read. */                       \
+		if (__builtin_expect(span != 0, 1)) {                          \
+			mult = __atomic_load_n(&s->mult, __ATOMIC_ACQUIRE);    \
+			base_ns =                                              \
+				__atomic_load_n(&s->mono_ns, __ATOMIC_ACQUIRE);\
+			cycles = counter() -                                   \
+				 __atomic_load_n(&s->cycles, __ATOMIC_ACQUIRE);\
+			if (__builtin_expect(cycles < span && base_ns > 0 &&   \
+						     __atomic_load_n(          \
+							     after(cycles),    \
+							     __ATOMIC_RELAXED) \
+							     == seq,           \
+				    1))                                        \
+				return base_ns + offset +                      \
+				       (int64_t)(cycles * mult >> 32);         \
+		}                                                              \
+		return ct_precise_slow(which);                                 \
+	}                                                                      \
+	CT_API int64_t name(void)
+
+#define CT_COUNTER() __builtin_ia32_rdtsc()
+#define CT_COUNT(cycles) (&ct_page.segment_seq)
+
+/* Not before what precedes it: lfence (Intel SDM 3A 8.3; AMD64 APM 2 7.10). */
+#define CT_COUNTER_ORDERED()                                                   \
+	__extension__({                                                        \
+		uint32_t ct_lo, ct_hi;                                         \
+		__asm__ volatile("lfence\n\trdtsc"                             \
+				 : "=a"(ct_lo), "=d"(ct_hi)                    \
+				 :                                             \
+				 : "memory");                                  \
+		(uint64_t)ct_hi << 32 | ct_lo;                                 \
+	})
+/* An address that the processor can't know before it has the counter. */
+#define CT_COUNT_AFTER(cycles)                                                 \
+	__extension__({                                                        \
+		uintptr_t ct_zero = (uintptr_t)(cycles);                       \
+		__asm__ volatile("andq $0, %0" : "+r"(ct_zero) : : "cc");      \
+		(const uint64_t *)((uintptr_t)&ct_page.segment_seq + ct_zero); \
+	})
+#define CT_OFFSET __atomic_load_n(&s->wall_offset_ns, __ATOMIC_ACQUIRE)
+#endif
+
+CT_PRECISE(ct_precise_ns, CT_PRECISE_WALL, CT_COUNTER, CT_COUNT, CT_OFFSET);
+CT_PRECISE(ct_precise_mono_ns, CT_PRECISE_MONO, CT_COUNTER, CT_COUNT, 0);
+CT_PRECISE(ct_precise_ordered_ns, CT_PRECISE_WALL, CT_COUNTER_ORDERED,
+	CT_COUNT_AFTER, CT_OFFSET);
+CT_PRECISE(ct_precise_mono_ordered_ns, CT_PRECISE_MONO, CT_COUNTER_ORDERED,
+	CT_COUNT_AFTER, 0);
+
+#undef CT_PRECISE
+#undef CT_COUNTER
+#undef CT_COUNT
+#undef CT_COUNTER_ORDERED
+#undef CT_COUNT_AFTER
+#undef CT_OFFSET
+#undef CT_INLINE
 
 /*
  * The cached millisecond, but never older than max_age_ms. The kernel's coarse
@@ -135,6 +272,57 @@ CT_READER(ct_boot_ms, CT_WORD_BOOT_MS, boot_ms); /* CLOCK_BOOTTIME */
  */
 CT_API int64_t ct_now_ms_fresh(int64_t max_age_ms);
 CT_API int64_t ct_mono_ms_fresh(int64_t max_age_ms);
+
+/* All of one publication, for one `now` per request. */
+struct ct_snapshot {
+	int64_t wall_ns;      /* CLOCK_REALTIME ... */
+	int64_t mono_ns;      /* ... and CLOCK_MONOTONIC, of one moment */
+	int64_t wall_s;	      /* the second that wall_ns is in */
+	uint64_t generation;  /* as ct_generation() */
+	int64_t tai_offset_s; /* TAI - wall, in seconds */
+	int64_t age_ns;	      /* since that moment; 0 where it was read live */
+};
+
+/*
+ * Fill in *snap: of the last publication, or live where nothing is cached. 0;
+ * -EINVAL for NULL. mono_ns never goes back. Costs one read of the kernel's
+ * clock, for the age, where cached; six where live. From anywhere.
+ */
+CT_API int ct_snapshot(struct ct_snapshot *snap);
+
+enum ct_bounds_status {
+	CT_BOUNDS_UNKNOWN,	/* nothing is known: see ct_bounds() */
+	CT_BOUNDS_SYNCHRONISED, /* the kernel's clock is kept by NTP or PTP */
+	CT_BOUNDS_FREE_RUNNING	/* it was, and drifts since */
+};
+
+/* Between which true time lies. */
+struct ct_bounds {
+	int64_t earliest_ns; /* of wall: Unix time in nanoseconds */
+	int64_t latest_ns;
+	enum ct_bounds_status status;
+	int64_t tai_offset_s; /* TAI - wall, in seconds; 0: not known */
+};
+
+/*
+ * The bounds of true time at some moment within the call: CLOCK_REALTIME, less
+ * and more what the kernel says it may be off by (adjtimex(2): maxerror, which
+ * whoever keeps the clock sets), grown by the tolerance of its oscillator since.
+ * As good as what NTP or PTP tell the kernel, and no better.
+ *
+ *	0	filled in. CT_BOUNDS_UNKNOWN: the kernel's clock was never
+ *		synchronised, or not for so long that it gave up; earliest_ns
+ *		is INT64_MIN, latest_ns INT64_MAX, and waiting for either to
+ *		pass is waiting for ever
+ *	-EINVAL	NULL
+ *	-errno	adjtimex(2) was refused, as by a sandbox (ENOSYS, EPERM); *bounds
+ *		is filled in as CT_BOUNDS_UNKNOWN
+ *
+ * Costs two reads of the kernel's clock, and adjtimex(2) once a second and
+ * after each step. Nothing else here calls that, since some sandboxes kill for
+ * it. Not from a signal handler.
+ */
+CT_API int ct_bounds(struct ct_bounds *bounds);
 
 /*
  * Control. None of it is needed for the plain use. Call these from any
@@ -223,6 +411,15 @@ CT_API int64_t ct_refresh(void);
  */
 CT_API int64_t ct_age_ns(void);
 
+/*
+ * Have fn called at each step of the wall clock from now on, by how much it was
+ * set (positive is forward). It is called by the ticker's thread, or where you
+ * call ct_refresh(), and must not block, nor call ct_start(), ct_stop(),
+ * ct_status() (-EDEADLK) or this. NULL: no more, once this has returned. 0, or
+ * -EDEADLK from within.
+ */
+CT_API int ct_on_step(void (*fn)(int64_t delta_ns, void *arg), void *arg);
+
 /* What is going on, and why. Set `size` first; members are added at the end. */
 struct ct_status {
 	size_t size;	      /* sizeof(struct ct_status) */
@@ -241,6 +438,8 @@ struct ct_status {
 			       * known yet, or the kernel's clocks are in use */
 	int last_error;	      /* 0, or the last trouble as -errno ... */
 	char error[512];      /* ... and in words; empty if none */
+	int precise;	      /* 1: precise time comes from the counter */
+	int64_t precise_error_ns; /* and is off by this, on average of late */
 };
 
 /* 0; -EINVAL for a bad size; -EDEADLK from within (by your clocksource). */

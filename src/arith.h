@@ -9,6 +9,7 @@
 
 /* Products of cycles and rates: multiply before you divide, in 128 bits. */
 __extension__ typedef unsigned __int128 u128;
+__extension__ typedef __int128 i128;
 
 /* How far outside lo..hi: negative below, positive above, 0 within. */
 static inline int64_t outside(int64_t value, int64_t lo, int64_t hi)

@@ -17,13 +17,17 @@
 
 #include <cachedtime.h>
 
+#include "bounds.h"
 #include "clocksource.h"
 #include "config.h"
 #include "handover.h"
 #include "kernel_clock.h"
 #include "lock.h"
+#include "moment.h"
 #include "page.h"
+#include "precise.h"
 #include "publisher.h"
+#include "steps.h"
 #include "ticker.h"
 
 /* After a refused thread: limits don't change from one read to the next. */
@@ -65,6 +69,7 @@ static struct {
 
 	bool has_vdso; /* constant since our constructor */
 	bool refused_place; /* [a] a read may not start it from where it was */
+	bool prepared;	   /* [a] precise time knows what counter it has */
 
 	int cancel_state; /* [l] of who is in the lock */
 
@@ -210,6 +215,12 @@ static void open_clocksource(void)
 			life.reason, sizeof(life.reason));
 }
 
+static void prepare_precise(void)
+{
+	precise_start(&life.cs);
+	__atomic_store_n(&life.prepared, true, __ATOMIC_RELAXED);
+}
+
 /* Start what the settings say. Nothing runs. 0 or -errno. */
 static int run(void)
 {
@@ -218,6 +229,7 @@ static int run(void)
 
 	open_clocksource();
 	if (c->mode == CT_MODE_OFF) {
+		precise_stop();
 		set_autostart(AUTOSTART_NONE);
 		return 0;
 	}
@@ -225,6 +237,7 @@ static int run(void)
 		set_autostart(AUTOSTART_NONE);
 		return -ENOTSUP;
 	}
+	prepare_precise();
 
 	if (c->mode == CT_MODE_MANUAL) {
 		page_describe(life.cs.name, 0);
@@ -248,7 +261,7 @@ static void halt(void)
 	if (page_state() == PAGE_TICKING) {
 		ticker_stop();
 	} else if (page_state() == PAGE_MANUAL) {
-		handover_park();
+		publisher_park();
 		__atomic_store_n(&ct_page.owner, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&ct_page.state, PAGE_IDLE, __ATOMIC_RELEASE);
 	}
@@ -331,6 +344,51 @@ static void start_if_due(bool refresh)
 	saved = errno;
 	try_start(refresh);
 	errno = saved;
+}
+
+__attribute__((noinline, cold)) static void try_prepare(void)
+{
+	/* sysfs and the environment are read: not in a handler. */
+	if (!at_home() || blocks_handled_signal()) {
+		set_retry(place_retry(), RETRY_PLACE_NS);
+		return;
+	}
+	if (!try_enter())
+		return;
+
+	read_environment();
+	if (life.autostart != AUTOSTART_NONE && page_error() == 0) {
+		open_clocksource();
+		prepare_precise();
+	}
+	leave();
+}
+
+/* Called where no segment holds. */
+static void prepare_if_due(void)
+{
+	int saved;
+
+	if (__atomic_load_n(&life.prepared, __ATOMIC_RELAXED) ||
+		__atomic_load_n(&life.autostart, __ATOMIC_RELAXED) ==
+			AUTOSTART_NONE ||
+		!retry_is_due(place_retry()))
+		return;
+
+	saved = errno;
+	try_prepare();
+	errno = saved;
+}
+
+CT_API int64_t ct_precise_slow(enum ct_precise which)
+{
+	prepare_if_due();
+	return precise_read(which);
+}
+
+CT_API uint64_t ct_generation_slow(void)
+{
+	return steps_look();
 }
 
 CT_API int64_t ct_read_slow(enum ct_word word)
@@ -427,6 +485,7 @@ static void stop(void)
 	off = *config_in_force();
 	off.mode = CT_MODE_OFF;
 	set_config(&off);
+	precise_stop();
 	life.start_error = 0;
 }
 
@@ -446,7 +505,7 @@ CT_API int ct_stop(void)
 	return ret;
 }
 
-/* One turn of the loop, unless somebody else is at it. */
+/* One turn of the loop, unless somebody else is at it. False: not published. */
 static bool turn_loop(void)
 {
 	struct timekeeper_sample sample;
@@ -456,9 +515,13 @@ static bool turn_loop(void)
 		return false;
 
 	mine = page_state() == PAGE_MANUAL && page_is_ours();
-	if (mine) {
+	if (mine)
 		publisher_publish(&life.loop, &sample);
-	}
+	else if (page_state() == PAGE_IDLE)
+		steps_look();
+	/* A ticker does that itself. */
+	if (page_state() != PAGE_TICKING)
+		steps_deliver();
 
 	leave();
 	return mine;
@@ -470,7 +533,7 @@ CT_API int64_t ct_refresh(void)
 	int saved = errno; /* a counter of the user's may change it */
 
 	start_if_due(true);
-	if (page_state() != PAGE_MANUAL || !turn_loop())
+	if (page_state() == PAGE_TICKING || !turn_loop())
 		handover_refresh(&now);
 
 	errno = saved;
@@ -554,6 +617,30 @@ CT_API int64_t ct_mono_ms_fresh(int64_t max_age_ms)
 {
 	return fresh(CT_WORD_MONO_MS, &ct_page.mono_ms, CLOCK_MONOTONIC_COARSE,
 		CLOCK_MONOTONIC, max_age_ms);
+}
+
+CT_API int ct_snapshot(struct ct_snapshot *snap)
+{
+	if (snap == NULL)
+		return -EINVAL;
+	start_if_due(false);
+	moment_snapshot(snap);
+	return 0;
+}
+
+CT_API int ct_bounds(struct ct_bounds *bounds)
+{
+	if (bounds == NULL)
+		return -EINVAL;
+	return bounds_read(bounds);
+}
+
+CT_API int ct_on_step(void (*fn)(int64_t delta_ns, void *arg), void *arg)
+{
+	if (is_inside())
+		return -EDEADLK;
+	steps_call(fn, arg);
+	return 0;
 }
 
 CT_API int64_t ct_age_ns(void)
@@ -648,7 +735,7 @@ static void describe_error(struct ct_status *status)
 
 static void describe_backend(struct ct_status *status)
 {
-	char fate[128] = "";
+	char fate[128] = "", precise[128] = "";
 
 	_Static_assert(sizeof(status->backend) == sizeof(ct_page.backend),
 		"one name");
@@ -660,8 +747,11 @@ static void describe_backend(struct ct_status *status)
 	else if (page_state() == PAGE_MANUAL)
 		publisher_explain(&life.loop, fate, sizeof(fate));
 
-	snprintf(status->reason, sizeof(status->reason), "%.380s%s%s",
-		life.reason, fate[0] != '\0' ? "; " : "", fate);
+	/* Its own watch may have found what the other one hasn't. */
+	if (fate[0] == '\0')
+		precise_explain(precise, sizeof(precise));
+	snprintf(status->reason, sizeof(status->reason), "%.350s%s%s%s",
+		life.reason, fate[0] != '\0' ? "; " : "", fate, precise);
 }
 
 static void describe(struct ct_status *status)
@@ -695,6 +785,7 @@ static void describe(struct ct_status *status)
 
 	status->counter_hz =
 		__atomic_load_n(&ct_page.counter_hz, __ATOMIC_RELAXED);
+	status->precise = precise_counts(&status->precise_error_ns);
 
 	describe_error(status);
 }
@@ -744,11 +835,15 @@ static const char *mode_name(enum ct_mode mode)
 CT_API size_t ct_status_text(char *buf, size_t size)
 {
 	struct ct_status s = { .size = sizeof(s) };
+	char precise[48] = "live";
 	int saved = errno;
 	int length;
 
 	if (ct_status(&s) != 0) /* from within */
 		return (size_t)snprintf(buf, size, "%s", "");
+	if (s.precise)
+		snprintf(precise, sizeof(precise), "counter, off by %lld ns",
+			(long long)s.precise_error_ns);
 	length = snprintf(buf, size,
 		"version: %s\n"
 		"mode: %s\n"
@@ -763,6 +858,7 @@ CT_API size_t ct_status_text(char *buf, size_t size)
 		"age: %lld us\n"
 		"wall steps: %llu\n"
 		"last step: %+lld us\n"
+		"precise time: %s\n"
 		"last error: %s\n",
 		ct_version(), mode_name(s.mode), s.cached ? "cached" : "live",
 		(long long)s.tick_ns / 1000, s.backend, s.reason,
@@ -770,6 +866,7 @@ CT_API size_t ct_status_text(char *buf, size_t size)
 		(unsigned long long)s.ticks, (unsigned long long)s.late_ticks,
 		(long long)s.max_late_ns / 1000, (long long)s.age_ns / 1000,
 		(unsigned long long)s.steps, (long long)s.last_step_ns / 1000,
+		precise,
 		s.error[0] != '\0' ? s.error : "none");
 
 	errno = saved;
@@ -798,6 +895,7 @@ __attribute__((constructor(101))) static void load(void)
 	int saved = errno;
 
 	page_init();
+	steps_look();
 	life.has_vdso = getauxval(AT_SYSINFO_EHDR) != 0;
 	kernel_clock_note_boot(kernel_clock_ns(CLOCK_BOOTTIME) -
 			       kernel_clock_ns(CLOCK_MONOTONIC));

@@ -29,6 +29,7 @@ struct clocksource {
 	uint64_t hz;	   /* nominal rate; 0: to be measured first */
 	int64_t error_ppb; /* how far that may be off */
 
+	bool processors;    /* its own: any reader may read it, for little */
 	bool watched;	    /* dropped as soon as it can't be trusted */
 	bool kernels_own;   /* good only while the kernel uses it itself */
 

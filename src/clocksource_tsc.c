@@ -113,6 +113,7 @@ static int open_tsc(struct clocksource *cs, bool asked, char *why, size_t size)
 	cs->mask = UINT64_MAX;
 	cs->mono = CLOCK_MONOTONIC;
 	cs->wall = CLOCK_REALTIME;
+	cs->processors = true;
 	cs->watched = true;
 	/* Who asked for it against the kernel's judgement keeps it. */
 	cs->kernels_own = clocksource_kernel_trusts_tsc(current);

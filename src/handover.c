@@ -29,6 +29,7 @@ static const struct word {
 	[CT_WORD_MONO_US] = WORD(mono_us, CLOCK_MONOTONIC, UNIT_US),
 	[CT_WORD_MONO_NS] = WORD(mono_ns, CLOCK_MONOTONIC, UNIT_NS),
 	[CT_WORD_BOOT_MS] = WORD(boot_ms, CLOCK_BOOTTIME, UNIT_MS),
+	[CT_WORD_TAI_NS] = WORD(tai_ns, CLOCK_TAI, UNIT_NS),
 #undef WORD
 };
 
@@ -88,6 +89,8 @@ static int64_t pick(const struct handover_now *now, clockid_t clock)
 		return now->wall_ns;
 	case CLOCK_MONOTONIC:
 		return now->mono_ns;
+	case CLOCK_TAI:
+		return now->tai_ns;
 	default:
 		return now->boot_ns;
 	}
@@ -127,6 +130,7 @@ void handover_live(struct handover_now *now)
 	now->mono_ns = live_ns(CLOCK_MONOTONIC);
 	now->wall_ns = live_ns(CLOCK_REALTIME);
 	now->boot_ns = live_ns(CLOCK_BOOTTIME);
+	now->tai_ns = live_ns(CLOCK_TAI);
 }
 
 void handover_look(struct handover_view *view)
@@ -147,18 +151,19 @@ static bool swap(enum ct_word word, int64_t *seen, int64_t value)
 		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Does a wall word show a time that the clock hasn't come to? */
-static bool is_ahead(
-	enum ct_word i, int64_t seen, int64_t wall_ns, int64_t lag_ns)
+/* Does a word show a time that its clock, which may be set, hasn't come to? */
+static bool is_ahead(enum ct_word i, int64_t seen,
+	const struct handover_now *kernel, int64_t lag_ns)
 {
 	const struct word *word = &words[i];
 
-	return word->clock == CLOCK_REALTIME &&
-	       seen > encode(word, wall_ns + lag_ns);
+	return (word->clock == CLOCK_REALTIME || word->clock == CLOCK_TAI) &&
+	       seen > encode(word, pick(kernel, word->clock) + lag_ns);
 }
 
 static int64_t to_publish(enum ct_word i, int64_t seen,
-	const struct handover_now *now, int64_t wall_ns, int64_t lag_ns)
+	const struct handover_now *now, const struct handover_now *kernel,
+	int64_t lag_ns)
 {
 	const struct word *word = &words[i];
 	int64_t value = encode(word, pick(now, word->clock));
@@ -167,11 +172,12 @@ static int64_t to_publish(enum ct_word i, int64_t seen,
 		return value;
 	/* Behind a word that the kernel's clock has passed: hold. Behind
 	 * because that clock was set back: follow. */
-	return is_ahead(i, seen, wall_ns, lag_ns) ? value : seen;
+	return is_ahead(i, seen, kernel, lag_ns) ? value : seen;
 }
 
 bool handover_publish(const struct handover_view *view,
-	const struct handover_now *now, int64_t wall_ns, int64_t lag_ns)
+	const struct handover_now *now, const struct handover_now *kernel,
+	int64_t lag_ns)
 {
 	for (int i = 0; i < CT_WORDS; i++) {
 		enum ct_word word = (enum ct_word)i;
@@ -180,7 +186,7 @@ bool handover_publish(const struct handover_view *view,
 
 		if (seen == 0)
 			continue;
-		value = to_publish(word, seen, now, wall_ns, lag_ns);
+		value = to_publish(word, seen, now, kernel, lag_ns);
 		/* A time that can't be told by a word, before 1970: ask. */
 		if (value <= 0)
 			value = 0;
@@ -188,7 +194,7 @@ bool handover_publish(const struct handover_view *view,
 		 * which is good, or an older one, or one of before the wall
 		 * clock was set back. */
 		if (value != seen && !swap(word, &seen, value) && seen > 0 &&
-			(seen < value || is_ahead(word, seen, wall_ns, lag_ns)))
+			(seen < value || is_ahead(word, seen, kernel, lag_ns)))
 			return false;
 	}
 	raise_floor(now->mono_ns);
@@ -202,7 +208,7 @@ void handover_refresh(struct handover_now *now)
 	do {
 		handover_look(&view);
 		handover_live(now);
-	} while (!handover_publish(&view, now, now->wall_ns, 0));
+	} while (!handover_publish(&view, now, now, 0));
 }
 
 int64_t handover_live_word(enum ct_word word)
@@ -232,7 +238,7 @@ void handover_engage(void)
 			view.seen[i] = mark;
 
 	handover_live(&now);
-	if (!handover_publish(&view, &now, now.wall_ns, 0))
+	if (!handover_publish(&view, &now, &now, 0))
 		handover_refresh(&now);
 }
 

@@ -29,6 +29,7 @@ struct handover_now {
 	int64_t wall_ns;
 	int64_t mono_ns;
 	int64_t boot_ns;
+	int64_t tai_ns;
 };
 
 /* The words as they were before the clock was read. */
@@ -45,15 +46,17 @@ void handover_look(struct handover_view *view);
 /*
  * Step two, in the order of enum ct_word. Replaces times and marks, never 0.
  * `now` must not be ahead of the live clocks; what is behind a word already
- * published is held back, except where the wall clock was set back: it shows
- * `wall_ns` (of which a word taken from an exact clock may be ahead by lag_ns).
+ * published is held back, except where wall or TAI were set back: the kernel's
+ * own clocks show `kernel` (of which a word taken from an exact clock may be
+ * ahead by lag_ns).
  *
  * False, and the words after it left as they are, if somebody who had read the
  * clock earlier got in between with an older time, or one of before the wall
  * clock was set back: look, read the clock and publish again.
  */
 bool handover_publish(const struct handover_view *view,
-	const struct handover_now *now, int64_t wall_ns, int64_t lag_ns);
+	const struct handover_now *now, const struct handover_now *kernel,
+	int64_t lag_ns);
 
 /* Publish the live clocks: what a refresh does from any thread. */
 void handover_refresh(struct handover_now *now);

@@ -8,7 +8,9 @@
 
 static int last_error; /* relaxed: for people */
 int64_t kernel_coarse_lag;
-static int64_t boot_offset_ns; /* relaxed: a whole in itself */
+/* Relaxed: wholes in themselves. */
+static int64_t boot_offset_ns;
+static int64_t tai_offset_ns;
 
 static int try_clock(clockid_t clock, int64_t *ns)
 {
@@ -67,6 +69,9 @@ __attribute__((cold, noinline)) static int64_t next_best_ns(clockid_t clock)
 
 	if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
 		return coarse_wall_ns();
+	if (clock == CLOCK_TAI)
+		return coarse_wall_ns() +
+		       __atomic_load_n(&tai_offset_ns, __ATOMIC_RELAXED);
 	if (clock == CLOCK_BOOTTIME)
 		return coarse_mono_ns() +
 		       __atomic_load_n(&boot_offset_ns, __ATOMIC_RELAXED);
@@ -100,6 +105,11 @@ int kernel_clock_try(clockid_t clock, int64_t *ns)
 void kernel_clock_note_boot(int64_t offset_ns)
 {
 	__atomic_store_n(&boot_offset_ns, offset_ns, __ATOMIC_RELAXED);
+}
+
+void kernel_clock_note_tai(int64_t offset_ns)
+{
+	__atomic_store_n(&tai_offset_ns, offset_ns, __ATOMIC_RELAXED);
 }
 
 int kernel_clock_error(void)

@@ -14,8 +14,8 @@
 #include "arith.h"
 
 /*
- * Nanoseconds of CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME or a coarse
- * clock; keeps errno. 0 only if the kernel tells no time of any kind.
+ * Nanoseconds of CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_TAI or a
+ * coarse clock; keeps errno. 0 only if the kernel tells no time of any kind.
  */
 int64_t kernel_clock_ns(clockid_t clock);
 
@@ -39,10 +39,11 @@ static inline int64_t kernel_coarse_lag_ns(void)
 int kernel_clock_try(clockid_t clock, int64_t *ns);
 
 /*
- * boot - mono, as it was last; for the day when CLOCK_BOOTTIME is refused. From
- * whoever looks at both.
+ * boot - mono and TAI - wall, as they were last; for the day when CLOCK_BOOTTIME
+ * and CLOCK_TAI are refused. From whoever looks at both.
  */
 void kernel_clock_note_boot(int64_t offset_ns);
+void kernel_clock_note_tai(int64_t offset_ns);
 
 /* 0, or the -errno with which the kernel last refused to read a clock. */
 int kernel_clock_error(void);

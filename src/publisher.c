@@ -9,40 +9,25 @@
 
 #include "handover.h"
 #include "kernel_clock.h"
+#include "moment.h"
 #include "page.h"
+#include "precise.h"
+#include "steps.h"
 
-/* A suspend shows as a wall step too; this is for the rest. */
-#define BOOT_INTERVAL_NS NS_PER_SEC
-/* Less than this between two looks at boot - mono is their error. */
-#define SUSPEND_MIN_NS INT64_C(1000000)
+/* A suspend or a leap second shows as a wall step too; this is for the rest. */
+#define OFFSETS_INTERVAL_NS NS_PER_SEC
 
-/* How often a counter in use is judged, if nothing looks wrong meanwhile. */
-#define TRUST_INTERVAL_NS INT64_C(100000000)
-/* How often sysfs may be asked for the kernel's clocksource ... */
-#define KERNEL_INTERVAL_NS (NS_PER_SEC / 2)
-/* ... which is where the kernel's clocks have become this much slower to read,
- * so many times in a row (a change from the TSC takes them out of the vDSO).
- * Nothing is opened without need in a process that may have been sandboxed
- * meanwhile. */
-#define KERNEL_SLOWER 4
-#define KERNEL_SLOW_SAMPLES 4
-
-/* Steps of this process's whole life, so that the generation survives a fork,
- * which wipes the page. Relaxed: one writer. */
-static uint64_t generation = 1;
-
-static void look_at_boot(struct publisher *p)
+static void look_at_offsets(struct publisher *p)
 {
-	int64_t before_ns = p->boot_offset_ns;
 	int64_t boot_ns = kernel_clock_ns(CLOCK_BOOTTIME);
 	int64_t mono_ns = kernel_clock_ns(CLOCK_MONOTONIC);
 
 	/* Mono was read later, so boot is never ahead. */
 	p->boot_offset_ns = boot_ns - mono_ns;
 	kernel_clock_note_boot(p->boot_offset_ns);
-	p->boot_due_ns = mono_ns + BOOT_INTERVAL_NS;
-	if (p->boot_offset_ns - before_ns > SUSPEND_MIN_NS)
-		p->slept = true;
+	p->tai_offset_ns = moment_tai_offset_ns();
+	kernel_clock_note_tai(p->tai_offset_ns);
+	p->offsets_due_ns = mono_ns + OFFSETS_INTERVAL_NS;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -59,9 +44,10 @@ static void evaluate(const struct publisher *p,
 	now->wall_ns = smaller(
 		timekeeper_wall(&p->tk, sample->cycles), sample->wall_ns);
 	now->boot_ns = now->mono_ns + p->boot_offset_ns;
+	now->tai_ns = now->wall_ns + p->tai_offset_ns;
 }
 
-/* Relaxed: statistics for people, and words whole in themselves. */
+/* Relaxed: statistics for people, and a word whole in itself. */
 static void account(const struct publisher *p, unsigned int events)
 {
 	__atomic_store_n(
@@ -69,14 +55,24 @@ static void account(const struct publisher *p, unsigned int events)
 	if (events == 0)
 		return;
 
-	if (events & TIMEKEEPER_STEPPED)
-		__atomic_store_n(
-			&generation, generation + 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&ct_page.generation, generation, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.steps, p->tk.steps, __ATOMIC_RELAXED);
 	__atomic_store_n(
 		&ct_page.last_step_ns, p->tk.last_step_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.rebases, p->tk.rebases, __ATOMIC_RELAXED);
+}
+
+/* What goes with the words. */
+static void publish_moment(const struct handover_now *now, int64_t tai_offset_ns)
+{
+	struct moment moment = {
+		.wall_offset_ns = now->wall_ns - now->mono_ns,
+		.tai_offset_ns = tai_offset_ns,
+		.generation = steps_generation(),
+	};
+
+	moment_publish(&moment);
+	__atomic_store_n(
+		&ct_page.generation, moment.generation, __ATOMIC_RELAXED);
 }
 
 static bool any_parked(const struct handover_view *view)
@@ -122,24 +118,6 @@ static void use_kernel(struct publisher *p)
 	__atomic_store_n(&ct_page.counter_hz, 0, __ATOMIC_RELAXED);
 }
 
-/* Take p->cs, a counter of known rate, under watch. */
-static void begin_watch(struct publisher *p)
-{
-	struct trust_sample raw;
-
-	p->trust_due_ns = p->tk.mono_ns + TRUST_INTERVAL_NS;
-	if (!p->cs.watched)
-		return;
-	if (!clocksource_sample_raw(&p->cs, &raw)) {
-		p->cs.watched = false; /* no clock to judge it by */
-		return;
-	}
-	trust_init(&p->trust, p->cs.mask, p->cs.hz, p->cs.error_ppb, &raw);
-	p->kernel_due_ns = p->tk.mono_ns + KERNEL_INTERVAL_NS;
-	p->usual_bracket_ns = INT64_MAX;
-	p->slow_in_a_row = 0;
-}
-
 /* One more sample towards the rate of the one that waits. */
 static void calibrate(struct publisher *p)
 {
@@ -153,86 +131,35 @@ static void calibrate(struct publisher *p)
 
 	p->cs = p->waiting;
 	restart_line(p);
-	begin_watch(p);
+	watch_begin(&p->watch, &p->cs, p->tk.mono_ns);
 	set_phase(p, PUBLISHER_CHOSEN);
 }
 
 static void drop(struct publisher *p, enum trust_verdict verdict)
 {
-	__atomic_store_n(&p->verdict, verdict, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->off_ns, p->trust.off_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->within_ns, p->trust.within_ns, __ATOMIC_RELAXED);
+	watch_note(&p->watch, verdict, &p->fate);
+	if (p->cs.processors)
+		precise_distrust(&p->watch, verdict);
 	use_kernel(p);
 	restart_line(p);
 	set_phase(p, PUBLISHER_DROPPED);
 }
 
-/* Has the kernel left the clocksource that vouches for the counter? */
-static bool kernel_left(
-	struct publisher *p, const struct timekeeper_sample *sample)
-{
-	int64_t bracket_ns = sample->mono_after_ns - sample->mono_ns;
-	char name[64];
-
-	if (bracket_ns < p->usual_bracket_ns)
-		p->usual_bracket_ns = bracket_ns;
-	if (bracket_ns / KERNEL_SLOWER <= p->usual_bracket_ns)
-		p->slow_in_a_row = 0;
-	else
-		p->slow_in_a_row++;
-	if (!p->cs.kernels_own || sample->mono_ns < p->kernel_due_ns ||
-		p->slow_in_a_row < KERNEL_SLOW_SAMPLES)
-		return false;
-
-	p->kernel_due_ns = sample->mono_ns + KERNEL_INTERVAL_NS;
-	if (clocksource_kernel(name, sizeof(name)) == 0 &&
-		!clocksource_kernel_trusts_tsc(name))
-		return true;
-
-	/* It's the processor that has become slower: get used to it. */
-	p->usual_bracket_ns = bracket_ns;
-	return false;
-}
-
-/* Is the counter in use as good as it was? `parted`: it looks as if not. */
-static void watch(struct publisher *p,
-	const struct timekeeper_sample *sample, bool parted)
-{
-	enum trust_verdict verdict = TRUST_GOOD;
-	struct trust_sample raw;
-
-	if (kernel_left(p, sample)) {
-		drop(p, TRUST_SOURCE);
-		return;
-	}
-	if (!parted && sample->mono_ns < p->trust_due_ns)
-		return;
-
-	if (!clocksource_sample_raw(&p->cs, &raw))
-		return;
-	/* A suspend stops one counter, resets another: no fault of theirs. */
-	if (p->slept)
-		trust_excuse(&p->trust, &raw);
-	else
-		verdict = trust_check(&p->trust, &raw);
-	p->slept = false;
-
-	if (verdict != TRUST_GOOD)
-		drop(p, verdict);
-}
-
-/* Look after a counter: does it still deserve its use, and what is its rate? */
+/* Does a counter still deserve its use, and what is its rate? */
 static void look_after(struct publisher *p,
 	const struct timekeeper_sample *sample, unsigned int events)
 {
-	bool due = sample->mono_ns >= p->trust_due_ns;
+	enum trust_verdict verdict = watch_check(&p->watch, &p->cs,
+		sample->mono_ns, sample->mono_after_ns - sample->mono_ns,
+		(events & TIMEKEEPER_REBASED) != 0);
 
-	if (p->cs.watched)
-		watch(p, sample, (events & TIMEKEEPER_REBASED) != 0);
-	if (!due || p->cs.read == NULL)
+	if (verdict != TRUST_GOOD) {
+		drop(p, verdict);
 		return;
-
-	p->trust_due_ns = sample->mono_ns + TRUST_INTERVAL_NS;
+	}
+	if (sample->mono_ns < p->rate_due_ns)
+		return;
+	p->rate_due_ns = sample->mono_ns + WATCH_INTERVAL_NS;
 	__atomic_store_n(&ct_page.counter_hz, timekeeper_hz(&p->tk),
 		__ATOMIC_RELAXED);
 }
@@ -240,16 +167,15 @@ static void look_after(struct publisher *p,
 static void begin(struct publisher *p)
 {
 	restart_line(p);
-	look_at_boot(p);
-	p->slept = false;
-	begin_watch(p);
+	look_at_offsets(p);
+	watch_begin(&p->watch, &p->cs, p->tk.mono_ns);
 	p->begun = true;
 }
 
 void publisher_publish(struct publisher *p, struct timekeeper_sample *sample)
 {
 	struct handover_view view;
-	struct handover_now now;
+	struct handover_now now, kernel = { 0 };
 	unsigned int events;
 
 	if (!p->begun)
@@ -263,18 +189,32 @@ void publisher_publish(struct publisher *p, struct timekeeper_sample *sample)
 
 	clocksource_sample(&p->cs, sample);
 	events = timekeeper_advance(&p->tk, sample);
-	if (events != 0 || sample->mono_ns >= p->boot_due_ns)
-		look_at_boot(p);
+	if (events & TIMEKEEPER_STEPPED)
+		steps_look();
+	if (events != 0 || sample->mono_ns >= p->offsets_due_ns)
+		look_at_offsets(p);
 
 	evaluate(p, sample, &now);
-	if (!handover_publish(&view, &now, sample->wall_ns, p->cs.lag_ns))
+	kernel.wall_ns = sample->wall_ns;
+	kernel.tai_ns = sample->wall_ns + p->tai_offset_ns;
+	if (!handover_publish(&view, &now, &kernel, p->cs.lag_ns))
 		handover_refresh(&now);
+	publish_moment(&now, p->tai_offset_ns);
 	account(p, events);
 
 	if (p->phase == PUBLISHER_WAITING)
 		calibrate(p);
 	else if (p->cs.read != NULL)
 		look_after(p, sample, events);
+}
+
+void publisher_park(void)
+{
+	struct moment none = { .generation = 0 };
+
+	handover_park();
+	moment_publish(&none);
+	__atomic_store_n(&ct_page.generation, 0, __ATOMIC_RELAXED);
 }
 
 void publisher_start(struct publisher *p, const struct clocksource *cs)
@@ -290,9 +230,8 @@ void publisher_start(struct publisher *p, const struct clocksource *cs)
 	page_set_backend(p->cs.name);
 
 	/* Another copy of the library may have counted in this page. */
-	if (ct_page.generation > generation)
-		generation = ct_page.generation;
-	__atomic_store_n(&ct_page.generation, generation, __ATOMIC_RELAXED);
+	steps_raise(__atomic_load_n(&ct_page.generation, __ATOMIC_RELAXED));
+	steps_look();
 	__atomic_store_n(&ct_page.ticks, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.late_ticks, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.max_late_ns, 0, __ATOMIC_RELAXED);
@@ -304,10 +243,7 @@ void publisher_start(struct publisher *p, const struct clocksource *cs)
 
 void publisher_explain(const struct publisher *p, char *buf, size_t size)
 {
-	long long off_us =
-		__atomic_load_n(&p->off_ns, __ATOMIC_RELAXED) / 1000;
-	long long within_us =
-		__atomic_load_n(&p->within_ns, __ATOMIC_RELAXED) / 1000;
+	int length;
 
 	buf[0] = '\0';
 	switch (__atomic_load_n(&p->phase, __ATOMIC_RELAXED)) {
@@ -320,21 +256,7 @@ void publisher_explain(const struct publisher *p, char *buf, size_t size)
 		break;
 	}
 
-	switch (__atomic_load_n(&p->verdict, __ATOMIC_RELAXED)) {
-	case TRUST_STOOD:
-		snprintf(buf, size, "dropped for realtime: it stood still for "
-			"%lld us", within_us);
-		break;
-	case TRUST_BACKWARDS:
-		snprintf(buf, size, "dropped for realtime: it ran backwards");
-		break;
-	case TRUST_SOURCE:
-		snprintf(buf, size, "dropped for realtime: the kernel has left "
-			"this clocksource");
-		break;
-	default:
-		snprintf(buf, size, "dropped for realtime: off by %+lld us "
-			"within %lld us", off_us, within_us);
-		break;
-	}
+	length = snprintf(buf, size, "dropped for realtime: ");
+	if (length > 0 && (size_t)length < size)
+		watch_explain(&p->fate, buf + length, size - (size_t)length);
 }

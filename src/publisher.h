@@ -17,6 +17,7 @@
 #include "clocksource.h"
 #include "timekeeper.h"
 #include "trust.h"
+#include "watch.h"
 
 /* What has become of the counter that was chosen. */
 enum publisher_phase {
@@ -33,21 +34,15 @@ struct publisher {
 	struct clocksource waiting;
 	struct calibration calibration;
 
-	struct trust trust;
-	int64_t trust_due_ns;	 /* mono at which to judge it again */
-	int64_t kernel_due_ns;	 /* mono before which not to ask sysfs */
-	int64_t usual_bracket_ns; /* the narrowest since it is in use */
-	int slow_in_a_row;	 /* samples much wider than that */
+	struct watch watch;
+	int64_t rate_due_ns; /* mono at which to show the counter's rate */
 
 	int64_t boot_offset_ns; /* boot - mono: changes at a suspend */
-	int64_t boot_due_ns;	/* mono at which to look at it again */
-	bool slept;		/* the machine has, since the last judgement */
+	int64_t tai_offset_ns;	/* TAI - wall: changes at a leap second */
+	int64_t offsets_due_ns; /* mono at which to look at them again */
 
-	/* Relaxed: for people, from any thread. */
-	enum publisher_phase phase;
-	enum trust_verdict verdict;
-	int64_t off_ns;
-	int64_t within_ns;
+	enum publisher_phase phase; /* relaxed: for people, from any thread */
+	struct watch_fate fate;
 };
 
 /* Start on *cs, which is read when publishing begins. */
@@ -55,6 +50,9 @@ void publisher_start(struct publisher *p, const struct clocksource *cs);
 
 /* Publish once, engaging what is parked; the sample is left in *sample. */
 void publisher_publish(struct publisher *p, struct timekeeper_sample *sample);
+
+/* From cached to live, when nobody publishes any more. */
+void publisher_park(void);
 
 /* What has become of the counter, in words for ct_status(); "" if all is well.
  * From any thread. */

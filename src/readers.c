@@ -3,24 +3,28 @@
  * The inline readers once more, as functions that languages without a C
  * compiler can call.
  */
-#define CT_NO_INLINE
+#define CT_EMIT_READERS
 #include <cachedtime.h>
 
-#define READER(name, word, field)                                              \
-	CT_API int64_t name(void)                                              \
-	{                                                                      \
-		/* Relaxed: as in the header. */                               \
-		int64_t value =                                                \
-			__atomic_load_n(&ct_page.field, __ATOMIC_RELAXED);     \
-		return __builtin_expect(value > 0, 1) ? value                  \
-						      : ct_read_slow(word);    \
-	}
+#if !defined(__x86_64__)
+/* No counter is known there that a reader could inline. */
+CT_API int64_t ct_precise_ns(void)
+{
+	return ct_precise_slow(CT_PRECISE_WALL);
+}
 
-READER(ct_now_s, CT_WORD_WALL_S, wall_s)
-READER(ct_now_ms, CT_WORD_WALL_MS, wall_ms)
-READER(ct_now_us, CT_WORD_WALL_US, wall_us)
-READER(ct_now_ns, CT_WORD_WALL_NS, wall_ns)
-READER(ct_mono_ms, CT_WORD_MONO_MS, mono_ms)
-READER(ct_mono_us, CT_WORD_MONO_US, mono_us)
-READER(ct_mono_ns, CT_WORD_MONO_NS, mono_ns)
-READER(ct_boot_ms, CT_WORD_BOOT_MS, boot_ms)
+CT_API int64_t ct_precise_mono_ns(void)
+{
+	return ct_precise_slow(CT_PRECISE_MONO);
+}
+
+CT_API int64_t ct_precise_ordered_ns(void)
+{
+	return ct_precise_slow(CT_PRECISE_WALL);
+}
+
+CT_API int64_t ct_precise_mono_ordered_ns(void)
+{
+	return ct_precise_slow(CT_PRECISE_MONO);
+}
+#endif

@@ -16,7 +16,9 @@
 #include "kernel_clock.h"
 #include "lock.h"
 #include "page.h"
+#include "precise.h"
 #include "publisher.h"
+#include "steps.h"
 
 /* Its own frames take less than 2 KiB; a user's counter and a sanitizer need
  * the rest. Only what is touched costs memory. */
@@ -151,6 +153,8 @@ static int run(void)
 			break;
 		publisher_publish(&ticker.publisher, &sample);
 		account(deadline_ns, exact_ns(&sample));
+		steps_deliver();
+		precise_ride(sample.mono_ns, ticker.tick_ns);
 		if (sample.mono_ns <= 0) /* no clock of any kind */
 			return -ENODEV;
 	}
@@ -233,7 +237,7 @@ static void *ticker_main(void *arg)
 
 	ret = run();
 	if (ret != 0)
-		handover_park();
+		publisher_park();
 
 	__atomic_store_n(&ct_page.ticker, 0, __ATOMIC_RELEASE);
 	futex_wake_all(&ct_page.ticker);
@@ -333,7 +337,7 @@ void ticker_stop(void)
 	ticker_join();
 
 	/* ... and for good: it may have engaged once more. */
-	handover_park();
+	publisher_park();
 	__atomic_store_n(&ct_page.owner, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ct_page.state, PAGE_IDLE, __ATOMIC_RELAXED);
 }

@@ -12,7 +12,7 @@
  *   [c]  constant once `magic` is set
  *   [w]  whole in itself: one relaxed load; zero or less means "ask": call
  *        the reader of cachedtime.h (or read the clock yourself)
- *   [l]  several words that belong together: under the sequence count latch
+ *   [l]  several words that belong together: under a sequence count latch
  *   [s]  statistics: relaxed, for people
  *   [p]  private to the library
  */
@@ -40,6 +40,36 @@
 #define CT_PAGE_MAGIC UINT64_C(0x31656761705f7463) /* "ct_page1", little end */
 #define CT_PAGE_LAYOUT 1
 
+/*
+ * A straight piece of the precise line: for `span` cycles of the processor's
+ * counter from `cycles` on,
+ *
+ *	mono = mono_ns + ((counter - cycles) * mult >> 32)
+ *	wall = mono + wall_offset_ns
+ *
+ * A reader loads the sequence count, then the copy that it names, then reads
+ * the counter, then loads the count again: moved, and it starts all over.
+ * src/segment.h has the rules by which the pieces join.
+ */
+struct ct_segment {
+	uint64_t cycles;	/* the counter where it begins */
+	uint64_t mult;		/* nanoseconds per cycle, in 2^-32 */
+	uint64_t span;		/* cycles; beyond it, and if 0: ask. So short
+				 * that span * mult fits into 64 bits */
+	int64_t mono_ns;	/* at `cycles`; zero or less: ask */
+	int64_t wall_offset_ns; /* wall - mono */
+	int64_t lead_ns;	/* [p] line - CLOCK_MONOTONIC */
+	uint64_t jumps;		/* [p] 1: begins anew on CLOCK_MONOTONIC */
+	uint64_t reserved;
+};
+
+/* What belongs together with a publication's mono. */
+struct ct_moment {
+	int64_t wall_offset_ns; /* wall - mono */
+	int64_t tai_offset_ns;	/* TAI - wall */
+	uint64_t generation;	/* 0: nothing published */
+};
+
 struct ct_page {
 	/*
 	 * CLOCK_REALTIME, the whole time since 1970-01-01T00:00:00Z in each
@@ -53,7 +83,7 @@ struct ct_page {
 	int64_t wall_ms_f64; /* [w] milliseconds as the bits of an IEEE double,
 			      * for languages that read doubles best; load it
 			      * as a double: not greater than 0.0 means ask */
-	uint64_t generation; /* [s] starts at 1, one more at each wall step */
+	uint64_t generation; /* [w] starts at 1, one more at each wall step */
 	uint64_t reserved_wall[2];
 
 	/* CLOCK_MONOTONIC and its kin: never go back. The next cache line. */
@@ -61,7 +91,7 @@ struct ct_page {
 	int64_t mono_us; /* [w] */
 	int64_t mono_ns; /* [w] */
 	int64_t boot_ms; /* [w] CLOCK_BOOTTIME: counts suspend */
-	int64_t tai_ns;  /* [w] CLOCK_TAI; reserved, always 0: ask */
+	int64_t tai_ns;  /* [w] CLOCK_TAI */
 	uint64_t reserved_mono[3];
 
 	/* What this page is. */
@@ -82,11 +112,27 @@ struct ct_page {
 	int64_t home;	 /* [p] the process that may start a thread */
 	uint64_t holder; /* [p] the thread that is in the lock */
 	uint64_t epoch;	 /* [p] tells this process from its parent */
-	uint64_t reserved_private[2];
+	uint32_t step_lock;    /* [p] held while the step callback runs */
+	uint32_t segment_lock; /* [p] held while a segment is renewed */
+	uint32_t segment_begun; /* [p] 0: fork has wiped what there was */
+	uint32_t bounds_lock;	/* [p] held while what adjtimex said is kept */
 
-	/* For later: two latch copies of the precise clock's base; text. */
-	uint64_t reserved_precise[64]; /* [l] */
-	uint64_t reserved_text[192];   /* [l] */
+	/*
+	 * Precise time: two copies under a latch; the low bit of the count
+	 * says which one to read. Zeros mean ask.
+	 */
+	uint64_t segment_seq; /* [l] */
+	uint64_t reserved_segment[7];
+	struct ct_segment segment[2]; /* [l] */
+
+	/* What belongs to the words of a publication, likewise. */
+	uint64_t moment_seq;	    /* [l] */
+	struct ct_moment moment[2]; /* [l] */
+	uint64_t reserved_moment;
+
+	uint64_t reserved_latch[32];
+	/* For later. */
+	uint64_t reserved_text[192]; /* [l] */
 
 	/* Since the ticker (or the loop) of this process was started. */
 	uint64_t ticks;	      /* [s] publications */
@@ -131,7 +177,11 @@ CT_LAYOUT_AT(tick_ns, 144);
 CT_LAYOUT_AT(backend, 152);
 CT_LAYOUT_AT(lock, 192);
 CT_LAYOUT_AT(home, 216);
-CT_LAYOUT_AT(reserved_precise, 256);
+CT_LAYOUT_AT(segment_seq, 256);
+CT_LAYOUT_AT(segment, 320);
+CT_LAYOUT_AT(moment_seq, 448);
+CT_LAYOUT_AT(moment, 456);
+CT_LAYOUT_AT(reserved_latch, 512);
 CT_LAYOUT_AT(reserved_text, 768);
 CT_LAYOUT_AT(ticks, 2304);
 CT_LAYOUT_AT(reserved_host, 2816);

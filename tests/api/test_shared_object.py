@@ -43,7 +43,7 @@ def in_header(path):
     """What the public header declares."""
     text = pathlib.Path(path).read_text()
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    readers = re.findall(r"^CT_READER\((\w+),", text, flags=re.M)
+    readers = re.findall(r"^CT_(?:READER|PRECISE)\((\w+),", text, flags=re.M)
     functions = re.findall(r"^CT_API [\w \*]*?(ct_\w+)\(", text, flags=re.M)
     objects = re.findall(r"^extern CT_API [\w ]*?(ct_\w+);", text, flags=re.M)
     return {*readers, *functions, *objects}

@@ -31,7 +31,7 @@ static struct {
 	int64_t slew_ppm;
 	int64_t slew_since_ns;
 	int64_t mono_ns; /* at slew_since_ns */
-	int64_t wall_offset_ns, boot_offset_ns;
+	int64_t wall_offset_ns, boot_offset_ns, tai_offset_ns;
 
 	/* The counter: cycles at a raw time, and the rate from there. */
 	uint64_t cycles;
@@ -143,6 +143,8 @@ static inline int64_t sim_clock(clockid_t clock)
 		return sim_mono() / SIM_COARSE_NS * SIM_COARSE_NS;
 	case CLOCK_BOOTTIME:
 		return sim_mono() + sim.boot_offset_ns;
+	case CLOCK_TAI:
+		return sim_wall() + sim.tai_offset_ns;
 	default:
 		return sim_mono();
 	}

@@ -263,8 +263,8 @@ START_TEST(faulty)
 	fault->inject();
 	run_until_dropped(fault->words, fault->at_once ? 2 : 1000);
 	if (fault->off_ns != 0 && fault->off_ns != -SEC) {
-		ck_assert_int_gt(p.off_ns, fault->off_ns - 10 * US);
-		ck_assert_int_lt(p.off_ns, fault->off_ns + 10 * US);
+		ck_assert_int_gt(p.fate.off_ns, fault->off_ns - 10 * US);
+		ck_assert_int_lt(p.fate.off_ns, fault->off_ns + 10 * US);
 	}
 	/* A step that came meanwhile would be nobody's. */
 	ck_assert_uint_eq(ct_page.steps, 0);

@@ -282,7 +282,7 @@ START_TEST(held_up)
 	handover_look(&view);
 	handover_live(&now);
 	sleep_ns(300 * MS);
-	handover_publish(&view, &now, now.wall_ns, 0);
+	handover_publish(&view, &now, &now, 0);
 	assert_fresh(20);
 	assert_fresh(100);
 	end_ticker();
@@ -300,7 +300,7 @@ START_TEST(held_up_and_beaten)
 	handover_live(&now);
 	sleep_ns(300 * MS);
 	handover_refresh(&later);
-	handover_publish(&view, &now, now.wall_ns, 0);
+	handover_publish(&view, &now, &now, 0);
 	assert_fresh(20);
 	assert_fresh(100);
 	end_ticker();
@@ -334,7 +334,7 @@ static struct handover_now held_now;
 
 static void go_on(void)
 {
-	handover_publish(&held_view, &held_now, held_now.wall_ns, 0);
+	handover_publish(&held_view, &held_now, &held_now, 0);
 }
 
 /* It goes on just when somebody else has looked, and wins with an old time. */
@@ -381,7 +381,7 @@ START_TEST(held_up_among_words)
 	for (int i = 0; i <= _i; i++)
 		*words[i] += 1;
 	handover_live(&now);
-	handover_publish(&view, &now, now.wall_ns, 0);
+	handover_publish(&view, &now, &now, 0);
 	assert_fresh(20);
 	assert_fresh(100);
 	end_ticker();

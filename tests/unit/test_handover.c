@@ -15,6 +15,7 @@
 
 #define MS INT64_C(1000000)
 #define SEC INT64_C(1000000000)
+#define TAI_OFFSET (37 * SEC)
 
 static struct {
 	int64_t wall_ns, mono_ns, boot_ns;
@@ -42,6 +43,8 @@ int64_t __wrap_kernel_clock_ns(clockid_t clock)
 		return turned.mono_ns;
 	case CLOCK_BOOTTIME:
 		return turned.boot_ns;
+	case CLOCK_TAI:
+		return turned.wall_ns + TAI_OFFSET;
 	default:
 		ck_abort_msg("clock %d", clock);
 		return 0;
@@ -55,6 +58,21 @@ static void begin(void)
 	turned.mono_ns = 5000 * SEC + 987654321;
 	turned.boot_ns = turned.mono_ns + 3600 * SEC;
 	handover_park();
+}
+
+/* One moment on all clocks. */
+static struct handover_now at(int64_t wall_ns, int64_t mono_ns, int64_t boot_ns)
+{
+	return (struct handover_now){ wall_ns, mono_ns, boot_ns,
+		wall_ns + TAI_OFFSET };
+}
+
+static const struct handover_now *kernel_shows(void)
+{
+	static struct handover_now now;
+
+	now = at(turned.wall_ns, turned.mono_ns, turned.boot_ns);
+	return &now;
 }
 
 static void set_ns(int64_t value)
@@ -77,6 +95,7 @@ static const int64_t *const words[CT_WORDS] = {
 	[CT_WORD_MONO_US] = &ct_page.mono_us,
 	[CT_WORD_MONO_NS] = &ct_page.mono_ns,
 	[CT_WORD_BOOT_MS] = &ct_page.boot_ms,
+	[CT_WORD_TAI_NS] = &ct_page.tai_ns,
 };
 
 static int64_t double_bits(double number)
@@ -104,6 +123,7 @@ static void assert_words(int64_t wall_ns, int64_t mono_ns, int64_t boot_ns)
 	assert_word(CT_WORD_MONO_US, mono_ns, 1000);
 	assert_word(CT_WORD_MONO_NS, mono_ns, 1);
 	assert_word(CT_WORD_BOOT_MS, boot_ns, MS);
+	assert_word(CT_WORD_TAI_NS, wall_ns + TAI_OFFSET, 1);
 }
 
 static void assert_all(int64_t value)
@@ -114,11 +134,11 @@ static void assert_all(int64_t value)
 
 static void publish(int64_t wall_ns, int64_t mono_ns)
 {
-	struct handover_now now = { wall_ns, mono_ns, mono_ns + 3600 * SEC };
+	struct handover_now now = at(wall_ns, mono_ns, mono_ns + 3600 * SEC);
 	struct handover_view view;
 
 	handover_look(&view);
-	handover_publish(&view, &now, turned.wall_ns, 0);
+	handover_publish(&view, &now, kernel_shows(), 0);
 }
 
 /* Reading */
@@ -135,6 +155,8 @@ START_TEST(parked_word_asks)
 	ck_assert_int_eq(handover_read(CT_WORD_BOOT_MS), turned.boot_ns / MS);
 	ck_assert_int_eq(handover_read(CT_WORD_WALL_MS_F64),
 		double_bits((double)(turned.wall_ns / MS)));
+	ck_assert_int_eq(handover_read(CT_WORD_TAI_NS),
+		turned.wall_ns + TAI_OFFSET);
 	/* One read of the clock each, and nothing written. */
 	ck_assert_int_eq(turned.reads, CT_WORDS);
 	assert_all(0);
@@ -268,7 +290,7 @@ END_TEST
 
 START_TEST(parked_word_stays_parked)
 {
-	struct handover_now now = { turned.wall_ns, turned.mono_ns, 1 };
+	struct handover_now now = at(turned.wall_ns, turned.mono_ns, 1);
 	struct handover_view view;
 
 	/* Parked before the look ... */
@@ -280,12 +302,12 @@ START_TEST(parked_word_stays_parked)
 	handover_look(&view);
 	handover_park();
 	now.mono_ns += SEC;
-	handover_publish(&view, &now, turned.wall_ns, 0);
+	handover_publish(&view, &now, kernel_shows(), 0);
 	assert_all(0);
 
 	for (int i = 0; i < CT_WORDS; i++)
 		view.seen[i] = -1;
-	handover_publish(&view, &now, turned.wall_ns, 0);
+	handover_publish(&view, &now, kernel_shows(), 0);
 	assert_all(0);
 }
 END_TEST
@@ -293,35 +315,35 @@ END_TEST
 /* Parked when looked at, engaged since by somebody whose time is later. */
 START_TEST(engaged_after_the_look)
 {
-	struct handover_now now = { turned.wall_ns - SEC, turned.mono_ns - SEC,
-		turned.boot_ns - SEC };
+	struct handover_now now = at(turned.wall_ns - SEC, turned.mono_ns - SEC,
+		turned.boot_ns - SEC);
 	struct handover_view view;
 
 	handover_look(&view);
 	handover_engage();
-	handover_publish(&view, &now, turned.wall_ns, 0);
+	handover_publish(&view, &now, kernel_shows(), 0);
 	assert_words(turned.wall_ns, turned.mono_ns, turned.boot_ns);
 }
 END_TEST
 
 START_TEST(outdated_witness)
 {
-	struct handover_now late = { turned.wall_ns + 1 * SEC,
-		turned.mono_ns + 1 * SEC, turned.boot_ns + 1 * SEC };
+	struct handover_now late = at(turned.wall_ns + 1 * SEC,
+		turned.mono_ns + 1 * SEC, turned.boot_ns + 1 * SEC);
 	struct handover_view view;
 
 	handover_engage();
 	handover_look(&view);
 	publish(turned.wall_ns + 2 * SEC, turned.mono_ns + 2 * SEC);
 	/* Later than what was seen, not than what is there. */
-	handover_publish(&view, &late, turned.wall_ns, 0);
+	handover_publish(&view, &late, kernel_shows(), 0);
 	assert_words(turned.wall_ns + 2 * SEC, turned.mono_ns + 2 * SEC,
 		turned.mono_ns + 3602 * SEC);
 
 	/* Nor is a mark of another engagement replaced. */
 	set_ns(-2);
 	view.seen[CT_WORD_MONO_NS] = -1;
-	handover_publish(&view, &late, turned.wall_ns, 0);
+	handover_publish(&view, &late, kernel_shows(), 0);
 	ck_assert_int_eq(get_ns(), -2);
 }
 END_TEST
@@ -330,18 +352,18 @@ END_TEST
  * its time is later, and wrong. */
 START_TEST(beaten_by_a_time_before_a_step)
 {
-	struct handover_now stepped = { turned.wall_ns - 3600 * SEC,
-		turned.mono_ns + SEC, turned.boot_ns + SEC };
+	struct handover_now stepped = at(turned.wall_ns - 3600 * SEC,
+		turned.mono_ns + SEC, turned.boot_ns + SEC);
 	struct handover_view view;
 
 	handover_engage();
 	handover_look(&view);
 	publish(turned.wall_ns + SEC, turned.mono_ns + SEC);
-	ck_assert(!handover_publish(&view, &stepped, stepped.wall_ns, 0));
+	ck_assert(!handover_publish(&view, &stepped, &stepped, 0));
 
 	/* Once more, as who publishes then does. */
 	handover_look(&view);
-	ck_assert(handover_publish(&view, &stepped, stepped.wall_ns, 0));
+	ck_assert(handover_publish(&view, &stepped, &stepped, 0));
 	assert_words(stepped.wall_ns, stepped.mono_ns, stepped.boot_ns);
 }
 END_TEST
@@ -413,18 +435,18 @@ END_TEST
 /* A coarse clock lags the exact one, from which the word was taken. */
 START_TEST(wall_behind_by_its_lag)
 {
-	struct handover_now now = { turned.wall_ns - 7 * MS, turned.mono_ns,
-		turned.boot_ns };
+	struct handover_now now = at(turned.wall_ns - 7 * MS, turned.mono_ns,
+		turned.boot_ns);
 	int64_t word_ns = turned.wall_ns;
 	struct handover_view view;
 
 	handover_engage();
 	handover_look(&view);
-	handover_publish(&view, &now, now.wall_ns, 8 * MS);
+	handover_publish(&view, &now, &now, 8 * MS);
 	ck_assert_int_eq(ct_page.wall_ns, word_ns);
 	/* Further behind than it can lag: it was set back. */
 	now.wall_ns = word_ns - 9 * MS;
-	handover_publish(&view, &now, now.wall_ns, 8 * MS);
+	handover_publish(&view, &now, &now, 8 * MS);
 	ck_assert_int_eq(ct_page.wall_ns, word_ns - 9 * MS);
 }
 END_TEST

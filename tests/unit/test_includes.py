@@ -10,17 +10,19 @@ import sys
 # A part may include parts of earlier rows, and within a row those to its
 # left. A new file wants a place here: think which.
 LAYERS = [
-    ["arith", "kernel_clock", "lock", "cpu"],
-    ["timekeeper", "trust"],
+    ["arith", "kernel_clock", "lock", "cpu", "latch"],
+    ["timekeeper", "trust", "servo"],
     ["clocksource"],
     ["clocksource_*"],
-    ["page", "handover"],
+    ["watch"],
+    ["page", "handover", "steps", "moment", "segment", "precise"],
     ["publisher"],
     ["ticker"],
 ]
 # Beside the path. What each may include, and nothing else may include them:
 BESIDE = {
     "config": ["clocksource", "ticker"],
+    "bounds": ["arith", "kernel_clock", "lock", "latch", "steps"],
     "readers": [],
     "cachedtime": None,  # the one file that knows all the parts
 }

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "segment.h"
+
+#include "arith.h"
+#include "cpu.h"
+#include "kernel_clock.h"
+#include "latch.h"
+
+#define SHIFT 32
+#define HALF  (UINT64_C(1) << (SHIFT - 1))
+
+#define LIVE_TRIES 3
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+uint64_t segment_counter(void)
+{
+	return cpu_counter_ordered();
+}
+
+/* Nanoseconds of `cycles` on its slope; `round` in 2^-32 ns. */
+static int64_t rise(const struct segment *s, uint64_t cycles, uint64_t round)
+{
+	return (int64_t)(((u128)cycles * s->mult + round) >> SHIFT);
+}
+
+bool segment_covers(const struct segment *s, uint64_t cycles)
+{
+	/* Unsigned: one from before it isn't covered either. */
+	return cycles - s->cycles < s->span;
+}
+
+uint64_t segment_cycles(const struct segment *s, int64_t ns)
+{
+	return (uint64_t)(((u128)(uint64_t)ns << SHIFT) / s->mult);
+}
+
+int64_t segment_mono(const struct segment *s, uint64_t cycles)
+{
+	return s->mono_ns + rise(s, cycles - s->cycles, 0);
+}
+
+int64_t segment_end(const struct segment *s, uint64_t cycles)
+{
+	return segment_covers(s, cycles) ? segment_mono(s, cycles)
+					 : s->mono_ns + rise(s, s->span, 0);
+}
+
+int64_t segment_live_mono(const struct segment *s, int64_t mono_ns)
+{
+	return larger(mono_ns + s->lead_ns, s->mono_ns + rise(s, s->span, 0));
+}
+
+static void load(uint64_t number, struct segment *s)
+{
+	const struct ct_segment *copy = &ct_page.segment[latch_copy(number)];
+
+	s->cycles = latch_load(&copy->cycles);
+	s->mult = latch_load(&copy->mult);
+	s->span = latch_load(&copy->span);
+	s->mono_ns = latch_load(&copy->mono_ns);
+	s->wall_offset_ns = latch_load(&copy->wall_offset_ns);
+	s->lead_ns = latch_load(&copy->lead_ns);
+	s->jumps = latch_load(&copy->jumps) != 0;
+}
+
+/* Never used before, hence not mistaken for another by a late helper. */
+static int64_t mark(uint64_t number)
+{
+	return -(int64_t)number;
+}
+
+/* CLOCK_MONOTONIC, at *cycles: the middle of the narrowest bracket of a few,
+ * since an interrupt in between would show as an error of the whole segment. */
+static int64_t live_mono(uint64_t *cycles)
+{
+	uint64_t best = UINT64_MAX;
+	int64_t best_ns = 0;
+
+	for (int i = 0; i < LIVE_TRIES; i++) {
+		uint64_t before = segment_counter();
+		int64_t ns = kernel_clock_ns(CLOCK_MONOTONIC);
+		uint64_t width = segment_counter() - before;
+
+		if (width >= best)
+			continue;
+		best = width;
+		best_ns = ns;
+		*cycles = before + width / 2;
+	}
+	return best_ns;
+}
+
+/* Rule 3: where `next` begins, as mono at *cycles. */
+static int64_t start(const struct segment *old, const struct segment *next,
+	uint64_t *cycles)
+{
+	uint64_t first = 0;
+	int64_t live_ns;
+
+	if (old->span == 0 && next->span == 0) {
+		live_ns = kernel_clock_ns(CLOCK_MONOTONIC);
+	} else {
+		first = *cycles = segment_counter();
+		if (segment_covers(old, first) && !next->jumps)
+			/* Rounded, not down: or each would lose half a
+			 * nanosecond. */
+			return old->mono_ns +
+			       rise(old, first - old->cycles, HALF);
+		live_ns = live_mono(cycles);
+	}
+	return larger(live_ns + old->lead_ns, segment_end(old, first));
+}
+
+/* Find a start for `next`, which is undecided, and swap it in. */
+static void decide(uint64_t number, const struct segment *next)
+{
+	struct ct_segment *copy = &ct_page.segment[latch_copy(number)];
+	int64_t undecided = mark(number);
+	struct segment old;
+	uint64_t cycles = 0;
+	int64_t ns, falls_ns;
+
+	/* The other copy; it isn't overwritten before this is decided, and
+	 * then the swap fails. */
+	load(number - 1, &old);
+	ns = start(&old, next, &cycles);
+	falls_ns = old.wall_offset_ns - next->wall_offset_ns;
+	if (falls_ns > 0 && falls_ns <= SEGMENT_OFFSET_SLEW_NS)
+		ns += falls_ns;
+	if (next->span != 0)
+		ns -= rise(next, cycles - next->cycles, 0);
+
+	/* Release: who reads the counter on the strength of it reads it later
+	 * than we did. Pairs with load(). */
+	__atomic_compare_exchange_n(&copy->mono_ns, &undecided, larger(ns, 1),
+		false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+uint64_t segment_current(struct segment *s)
+{
+	uint64_t number;
+
+	for (;;) {
+		number = latch_begin(&ct_page.segment_seq);
+		load(number, s);
+		if (latch_moved(&ct_page.segment_seq, number))
+			continue;
+		if (s->mono_ns >= 0)
+			return number;
+		decide(number, s);
+	}
+}
+
+bool segment_is_over(uint64_t number, int64_t clock)
+{
+	const char *at = (const char *)&ct_page.segment_seq;
+
+	/* Behind the clock by the address. */
+	return latch_moved((const uint64_t *)(const void *)(at +
+				   cpu_zero_after(clock)),
+		number);
+}
+
+void segment_publish(const struct segment *next)
+{
+	/* Relaxed: one writer at a time. */
+	uint64_t number =
+		__atomic_load_n(&ct_page.segment_seq, __ATOMIC_RELAXED) + 1;
+	struct ct_segment *copy = &ct_page.segment[latch_copy(number)];
+	struct segment decided;
+
+	/* The one that is current must be decided before its predecessor, from
+	 * which that is done, is overwritten. */
+	segment_current(&decided);
+
+	latch_store(&copy->cycles, next->cycles);
+	latch_store(&copy->mult, next->mult);
+	latch_store(&copy->span, next->span);
+	latch_store(&copy->wall_offset_ns, next->wall_offset_ns);
+	latch_store(&copy->lead_ns, next->lead_ns);
+	latch_store(&copy->jumps, (uint64_t)next->jumps);
+	latch_store(&copy->mono_ns, mark(number));
+	/*
+	 * Seq_cst, a locked swap: it must show before we read the counter to
+	 * decide it. A plain store could wait in this processor's buffer while
+	 * another one reads the counter later than we do, finds the latch
+	 * unmoved, and returns a value of the old line that is past our start.
+	 */
+	__atomic_exchange_n(&ct_page.segment_seq, number, __ATOMIC_SEQ_CST);
+
+	segment_current(&decided);
+}

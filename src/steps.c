@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "steps.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cachedtime.h>
+
+#include "arith.h"
+#include "kernel_clock.h"
+#include "lock.h"
+
+#define LOOK_TRIES 4
+/* Narrow enough to look no further: two clock reads where they're slow. */
+#define LOOK_NARROW_NS INT64_C(4000)
+
+/*
+ * Not in the page, so that they survive a fork. [a] atomic
+ * [l] under ct_page.step_lock
+ */
+static struct {
+	int64_t offset_ns;   /* [a] as counted last; 0: not looked at yet */
+	uint64_t generation; /* [a] steps since, plus 1 */
+
+	void (*fn)(int64_t delta_ns, void *arg); /* [l] */
+	void *arg;				 /* [l] */
+	int64_t told_offset_ns;			 /* [l] up to there fn knows */
+	uint64_t told_generation;		 /* [a], written under [l] */
+} steps = { .generation = 1, .told_generation = 1 };
+
+/* Between these, wall - mono; the narrowest of a few looks. */
+static void look(int64_t *lo_ns, int64_t *hi_ns)
+{
+	int64_t best_ns = INT64_MAX;
+
+	for (int i = 0; i < LOOK_TRIES && best_ns > LOOK_NARROW_NS; i++) {
+		int64_t before_ns = kernel_clock_ns(CLOCK_MONOTONIC);
+		int64_t wall_ns = kernel_clock_ns(CLOCK_REALTIME);
+		int64_t after_ns = kernel_clock_ns(CLOCK_MONOTONIC);
+
+		if (after_ns - before_ns >= best_ns)
+			continue;
+		best_ns = after_ns - before_ns;
+		*lo_ns = wall_ns - after_ns;
+		*hi_ns = wall_ns - before_ns;
+	}
+}
+
+uint64_t steps_generation(void)
+{
+	/* Relaxed: whole in itself. */
+	return __atomic_load_n(&steps.generation, __ATOMIC_RELAXED);
+}
+
+int64_t steps_offset_ns(void)
+{
+	return __atomic_load_n(&steps.offset_ns, __ATOMIC_RELAXED);
+}
+
+uint64_t steps_look(void)
+{
+	/* Acquire: the clocks are read after it, so that one who looked before
+	 * somebody else's count finds that and doesn't count it back. */
+	int64_t seen_ns = __atomic_load_n(&steps.offset_ns, __ATOMIC_ACQUIRE);
+	int64_t lo_ns = 0, hi_ns = 0, off_ns;
+
+	for (;;) {
+		look(&lo_ns, &hi_ns);
+		off_ns = outside(seen_ns, lo_ns, hi_ns);
+		if (seen_ns != 0 && off_ns < STEPS_MIN_NS &&
+			off_ns > -STEPS_MIN_NS)
+			break;
+		/* Acq_rel: as the load. */
+		if (!__atomic_compare_exchange_n(&steps.offset_ns, &seen_ns,
+			    lo_ns + (hi_ns - lo_ns) / 2, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			continue;
+		if (seen_ns != 0)
+			__atomic_fetch_add(
+				&steps.generation, 1, __ATOMIC_RELAXED);
+		break;
+	}
+	return steps_generation();
+}
+
+void steps_raise(uint64_t generation)
+{
+	uint64_t seen = steps_generation();
+
+	while (seen < generation &&
+		!__atomic_compare_exchange_n(&steps.generation, &seen,
+			generation, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void tell_from_here(void)
+{
+	steps.told_offset_ns = steps_offset_ns();
+	__atomic_store_n(&steps.told_generation, steps_generation(),
+		__ATOMIC_RELAXED);
+}
+
+void steps_call(void (*fn)(int64_t delta_ns, void *arg), void *arg)
+{
+	steps_look();
+	lock_acquire(&ct_page.step_lock);
+	steps.fn = fn;
+	steps.arg = arg;
+	tell_from_here();
+	lock_release(&ct_page.step_lock);
+}
+
+void steps_deliver(void)
+{
+	int64_t delta_ns;
+
+	if (__atomic_load_n(&steps.told_generation, __ATOMIC_RELAXED) ==
+		steps_generation())
+		return;
+	/* Else somebody is at it, or sets it: next time. */
+	if (!lock_try(&ct_page.step_lock))
+		return;
+
+	delta_ns = steps_offset_ns() - steps.told_offset_ns;
+	tell_from_here();
+	if (steps.fn != NULL)
+		steps.fn(delta_ns, steps.arg);
+	lock_release(&ct_page.step_lock);
+}
