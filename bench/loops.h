@@ -25,6 +25,11 @@ extern const struct loop loops_pic[];	 /* the same, in a shared object */
 extern const struct loop loops_call[];	 /* the library's functions, called */
 extern const struct loop loops_kernel[]; /* what the C library offers */
 
+/* Precise time, and the bare counter: loops_precise.c, in the same places. */
+extern const struct loop loops_exe_precise[];
+extern const struct loop loops_pic_precise[];
+extern const struct loop loops_call_precise[]; /* the functions only */
+
 #ifdef __cplusplus
 }
 #endif

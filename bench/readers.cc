@@ -62,6 +62,27 @@ void start_ticking(const benchmark::State &)
 		nanosleep(&a_moment, nullptr);
 }
 
+/* Until the counter's rate has been measured. False where no counter can be
+ * used: the longest that it takes is some ten milliseconds. */
+bool begin_precise()
+{
+	struct ct_status status = {};
+
+	status.size = sizeof(status);
+	for (int i = 0; i < 1000 && !status.precise; i++) {
+		ct_precise_ns();
+		nanosleep(&a_moment, nullptr);
+		ct_status(&status);
+	}
+	return status.precise;
+}
+
+void start_precise(const benchmark::State &state)
+{
+	start_ticking(state);
+	begin_precise();
+}
+
 void stop_ticking(const benchmark::State &)
 {
 	ct_stop();
@@ -134,6 +155,17 @@ void add_cores()
 	}
 }
 
+/* Without a counter they would be the live ones once more. */
+void add_precise()
+{
+	if (begin_precise()) {
+		add_table("precise", loops_exe_precise, start_precise);
+		add_table("precise, PIC", loops_pic_precise, start_precise);
+		add_table("precise, called", loops_call_precise, start_precise);
+	}
+	add_table("precise, live", loops_call_precise, stop_ticking);
+}
+
 /* The defaults come first, so that what is given overrides them. */
 std::vector<char *> with_defaults(int argc, char **argv)
 {
@@ -166,6 +198,7 @@ int main(int argc, char **argv)
 	add_table("live", loops_call, stop_ticking);
 	add_table("kernel", loops_kernel, stop_ticking);
 	add_cores();
+	add_precise();
 
 	benchmark::AddCustomContext("cachedtime", ct_version());
 	benchmark::RunSpecifiedBenchmarks();

@@ -4,7 +4,8 @@
 library to its promises. Each is a ratio within one run, never a time, and of
 readers that of their quickest repetitions: a neighbour on the same core, which
 a virtual machine can't even see, halves what a loop can do, at random. What a
-tick costs and how late it comes is judged on an otherwise idle machine only.
+tick costs, how late it comes and how precise the precise is, a time there, is
+judged on an otherwise idle machine only.
 
 Exit status: 0, or 1 if a promise is broken (in a full run)."""
 import argparse
@@ -20,6 +21,8 @@ import time
 # In CPUs; with more of the machine in use by others, a tick isn't judged.
 IDLE = 0.1
 TRIES = 3
+# For each case; bench-precision takes a minute.
+PRECISION_S = 10
 
 KERNEL = ["clock_gettime(REALTIME)", "clock_gettime(MONOTONIC)",
           "gettimeofday", "syscall(clock_gettime)",
@@ -27,6 +30,9 @@ KERNEL = ["clock_gettime(REALTIME)", "clock_gettime(MONOTONIC)",
           "time"]
 READERS = ["ct_now_s", "ct_now_ms", "ct_now_us", "ct_now_ns",
            "ct_mono_ms", "ct_mono_us", "ct_mono_ns", "ct_boot_ms"]
+COUNTERS = ["rdtsc", "rdtscp", "lfence; rdtsc"]
+UNORDERED = ["ct_precise_ns", "ct_precise_mono_ns"]
+ORDERED = ["ct_precise_ordered_ns", "ct_precise_mono_ordered_ns"]
 
 GROUPS = [
     ("kernel", "The kernel's clocks, through the C library"),
@@ -35,6 +41,10 @@ GROUPS = [
     ("called", "cachedtime, its exported functions called"),
     ("live", "cachedtime while it is off: called, and live"),
     ("cores", "cachedtime, one reading thread, and one on each core"),
+    ("precise", "The bare counter, and precise time, inline in an executable"),
+    ("precise, PIC", "The same, inline in a shared object"),
+    ("precise, called", "Precise time, its exported functions called"),
+    ("precise, live", "Precise time while it is off: called, and live"),
 ]
 
 
@@ -74,23 +84,24 @@ def own_cpu_s():
     return sum(os.times()[:4])
 
 
-def run_json(folder, name):
+def run_json(folder, name, *options):
     """What it measured, and how many CPUs others had in use meanwhile."""
     start = time.monotonic()
     others = machine_cpu_s() - own_cpu_s()
-    done = subprocess.run([os.path.join(folder, name), "--json"],
+    done = subprocess.run([os.path.join(folder, name), "--json", *options],
                           check=True, stdout=subprocess.PIPE)
     others = machine_cpu_s() - own_cpu_s() - others
     return {**json.loads(done.stdout),
             "others": max(0, others) / (time.monotonic() - start)}
 
 
-def run_when_idle(folder, name):
-    best = run_json(folder, name)
+def run_when_idle(folder, name, *options):
+    best = run_json(folder, name, *options)
     for _ in range(1, TRIES):
         if best["others"] <= IDLE:
             break
-        best = min(best, run_json(folder, name), key=lambda r: r["others"])
+        best = min(best, run_json(folder, name, *options),
+                   key=lambda r: r["others"])
     return best
 
 
@@ -140,7 +151,8 @@ def print_table(groups):
 
 
 def order(name):
-    known = KERNEL + ["plain load"] + READERS + ["ct_now_ms_fresh"]
+    known = (KERNEL + ["plain load"] + READERS + ["ct_now_ms_fresh"]
+             + COUNTERS + UNORDERED + ORDERED)
     return (known.index(name.split("/")[0]), name)
 
 
@@ -156,7 +168,7 @@ class Verdicts:
         if not kept and others > IDLE:
             verdict = "unsure"
         self.broken += verdict == "BROKEN"
-        print(f"  {verdict:7} {promise:52} {value:7.3f}"
+        print(f"  {verdict:7} {promise:57} {value:7.3f}"
               f"  ({'at least' if at_least else 'at most'} {limit:g})")
 
 
@@ -164,12 +176,9 @@ def judge_readers(verdicts, groups):
     def ratio(name, group, over, over_group):
         return min(groups[group][name]) / min(groups[over_group][over])
 
-    def worst(group, over, over_group):
-        return max((ratio(name, group, over, over_group), name)
-                   for name in READERS)
-
-    def judge(promise, group, over, over_group, limit):
-        value, name = worst(group, over, over_group)
+    def judge(promise, group, over, over_group, limit, names=READERS):
+        value, name = max((ratio(name, group, over, over_group), name)
+                          for name in names)
         verdicts.judge(f"{promise} ({name})", value, limit)
 
     for group in ("inline", "inline, PIC"):
@@ -191,6 +200,19 @@ def judge_readers(verdicts, groups):
                 verdicts.judge(
                     f"{together}: to alone",
                     ratio(together, "cores", alone, "cores"), 1.15)
+
+    if "precise" not in groups or "rdtsc" not in groups["precise"]:
+        print("  no counter can be used here: what precise time costs isn't "
+              "judged")
+        return
+    for group in ("precise", "precise, PIC"):
+        judge(f"{group}: to rdtsc", group, "rdtsc", group, 1.15, UNORDERED)
+        judge(f"{group}: to REALTIME", group,
+              "clock_gettime(REALTIME)", "kernel", 0.75, UNORDERED)
+        judge(f"{group}: to lfence; rdtsc", group, "lfence; rdtsc", group,
+              1.2, ORDERED)
+        judge(f"{group}: to REALTIME", group,
+              "clock_gettime(REALTIME)", "kernel", 1, ORDERED)
 
 
 def print_others(measured):
@@ -220,6 +242,31 @@ def judge_truth(verdicts, truth):
         verdicts.judge(f"the millisecond is the true one, reader {manner}",
                        truth[manner]["right"], 0.95, at_least=True,
                        others=truth["others"])
+
+
+def judge_precision(verdicts, precision):
+    print("\nPrecise time less the kernel's, from a second after the first "
+          "read:")
+    for case in precision["cases"]:
+        print(f"  {case['load']}, {case['reader'] + ',':8} "
+              f"{'ticker,' if case['ticker'] else '':7} "
+              f"{case['samples']:10} reads; p50 {case['p50_ns']}, "
+              f"p99 {case['p99_ns']}, p99.9 {case['p999_ns']}, "
+              f"p99.99 {case['p9999_ns']}, worst {case['worst_ns']:.0f}, "
+              f"mean {case['mean_ns']:.1f} ns; {case['dropped']} dropped")
+    print_others(precision)
+    for load in ("idle", "busy"):
+        cases = [case for case in precision["cases"]
+                 if case["load"] == load and case["reader"] != "control"]
+        if not all(case["precise"] for case in cases):
+            print(f"  {load}: no counter was in use: not judged")
+            continue
+        for name, key, limit in (("p50", "p50_ns", 30), ("p99", "p99_ns", 150),
+                                 ("p99.99", "p9999_ns", 1000)):
+            verdicts.judge(
+                f"precision, {load}, the worst case's {name}, ns",
+                max(case[key] for case in cases), limit,
+                others=precision["others"])
 
 
 def parse_args():
@@ -252,6 +299,10 @@ def main():
         sys.stdout.flush()
         measured["truth"] = run_when_idle(args.folder, "truth")
         judge_truth(verdicts, measured["truth"])
+        sys.stdout.flush()
+        measured["precision"] = run_when_idle(
+            args.folder, "precision", f"--seconds={PRECISION_S}")
+        judge_precision(verdicts, measured["precision"])
 
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
