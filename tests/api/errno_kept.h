@@ -13,10 +13,18 @@
 			errno == NO_ERRNO, #call ": errno is %d", errno); \
 	} while (0)
 
+static inline void on_step(int64_t delta_ns, void *arg)
+{
+	(void)delta_ns;
+	(void)arg;
+}
+
 static inline void everything_keeps_errno(void)
 {
 	struct ct_config bad = { .size = 1 };
 	struct ct_status status = { .size = sizeof(status) };
+	struct ct_snapshot snapshot;
+	struct ct_bounds bounds;
 	char text[4096];
 
 #define KEEPS(name, word, clock, unit_ns) KEEPS_ERRNO(name());
@@ -24,6 +32,22 @@ static inline void everything_keeps_errno(void)
 #undef KEEPS
 	for (int word = 0; word < CT_WORDS; word++)
 		KEEPS_ERRNO(ct_read_slow((enum ct_word)word));
+	KEEPS_ERRNO(ct_precise_ns());
+	KEEPS_ERRNO(ct_precise_mono_ns());
+	KEEPS_ERRNO(ct_precise_ordered_ns());
+	KEEPS_ERRNO(ct_precise_mono_ordered_ns());
+	KEEPS_ERRNO(ct_precise_slow(CT_PRECISE_WALL));
+	KEEPS_ERRNO(ct_precise_slow(CT_PRECISE_MONO));
+	KEEPS_ERRNO(ct_generation());
+	KEEPS_ERRNO(ct_generation_slow());
+	KEEPS_ERRNO(ct_now_ms_fresh(0));
+	KEEPS_ERRNO(ct_mono_ms_fresh(100));
+	KEEPS_ERRNO(ct_snapshot(&snapshot));
+	KEEPS_ERRNO(ct_snapshot(NULL));
+	KEEPS_ERRNO(ct_bounds(&bounds));
+	KEEPS_ERRNO(ct_bounds(NULL));
+	KEEPS_ERRNO(ct_on_step(on_step, NULL));
+	KEEPS_ERRNO(ct_on_step(NULL, NULL));
 	KEEPS_ERRNO(ct_refresh());
 	KEEPS_ERRNO(ct_age_ns());
 	KEEPS_ERRNO(ct_version());

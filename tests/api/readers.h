@@ -8,4 +8,5 @@
 	X(ct_mono_ms, mono_ms, CLOCK_MONOTONIC, 1000000) \
 	X(ct_mono_us, mono_us, CLOCK_MONOTONIC, 1000)    \
 	X(ct_mono_ns, mono_ns, CLOCK_MONOTONIC, 1)       \
-	X(ct_boot_ms, boot_ms, CLOCK_BOOTTIME, 1000000)
+	X(ct_boot_ms, boot_ms, CLOCK_BOOTTIME, 1000000)  \
+	X(ct_tai_ns, tai_ns, CLOCK_TAI, 1)

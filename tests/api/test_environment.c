@@ -88,6 +88,24 @@ START_TEST(backend)
 }
 END_TEST
 
+/* Precise time is as the back end: by the kernel's clocks, here. */
+START_TEST(precise)
+{
+	int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + 50 * MS;
+
+	if (_i == 0)
+		setenv("CT_TICK", "off", 1);
+	else
+		setenv("CT_BACKEND", _i == 1 ? "realtime" : "coarse", 1);
+	while (clock_ns(CLOCK_MONOTONIC) < until_ns) {
+		ct_precise_ns();
+		ct_precise_mono_ns();
+	}
+	ck_assert_int_eq(status_now().precise, 0);
+	ck_assert_uint_eq(ct_page.segment_seq, 0);
+}
+END_TEST
+
 static const char *const bad_ticks[] = { "fast", "", "1", "49us", "2s", "-1ms",
 	"1ms " };
 
@@ -211,6 +229,7 @@ int main(void)
 	add(suite, "off", off, 1);
 	add(suite, "manual", manual, 1);
 	add(suite, "back end", backend, 1);
+	add(suite, "precise", precise, 3);
 	add(suite, "bad tick", bad_tick, COUNT(bad_ticks));
 	add(suite, "bad back end", bad_backend, 1);
 	add(suite, "both bad", both_bad, 1);

@@ -53,7 +53,11 @@ START_TEST(everything_is_exported)
 {
 	static const char *const names[] = { "ct_page", "ct_read_slow",
 		"ct_start", "ct_stop", "ct_refresh", "ct_age_ns", "ct_status",
-		"ct_status_text", "ct_version" };
+		"ct_status_text", "ct_version", "ct_generation",
+		"ct_generation_slow", "ct_precise_ns", "ct_precise_mono_ns",
+		"ct_precise_ordered_ns", "ct_precise_mono_ordered_ns",
+		"ct_precise_slow", "ct_snapshot", "ct_bounds", "ct_on_step",
+		"ct_now_ms_fresh", "ct_mono_ms_fresh" };
 
 	for (int i = 0; i < COUNT(names); i++)
 		ck_assert_msg(
