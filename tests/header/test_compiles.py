@@ -38,14 +38,53 @@ extern int not_empty;
 # All that the header has, in the subset of C and C++ that all know.
 USE = ALONE + """
 int64_t use_readers(void);
+int64_t use_precise(void);
+int64_t use_moment(void);
 int64_t use_control(void);
+void use_step(int64_t delta_ns, void *arg);
 
 int64_t use_readers(void)
 {
     int64_t (*reader)(void) = ct_now_ms;
 
     return ct_now_s() + ct_now_ms() + ct_now_us() + ct_now_ns() +
-        ct_mono_ms() + ct_mono_us() + ct_mono_ns() + ct_boot_ms() + reader();
+        ct_mono_ms() + ct_mono_us() + ct_mono_ns() + ct_boot_ms() +
+        ct_tai_ns() + ct_now_ms_fresh(5) + ct_mono_ms_fresh(5) + reader();
+}
+
+int64_t use_precise(void)
+{
+    int64_t (*reader)(void) = ct_precise_ordered_ns;
+
+    return ct_precise_ns() + ct_precise_mono_ns() + ct_precise_ordered_ns() +
+        ct_precise_mono_ordered_ns() + ct_precise_slow(CT_PRECISE_WALL) +
+        ct_precise_slow(CT_PRECISE_MONO) + reader();
+}
+
+void use_step(int64_t delta_ns, void *arg)
+{
+    *(int64_t *)arg = delta_ns;
+}
+
+int64_t use_moment(void)
+{
+    struct ct_snapshot snapshot;
+    struct ct_bounds bounds;
+    int64_t step_ns = 0;
+    uint64_t (*generation)(void) = ct_generation;
+
+    if (ct_snapshot(&snapshot) != 0 || ct_bounds(&bounds) != 0 ||
+        ct_on_step(use_step, &step_ns) != 0)
+        return 0;
+    if (ct_generation() != generation() ||
+        ct_generation_slow() != snapshot.generation)
+        return step_ns;
+    if (bounds.status == CT_BOUNDS_UNKNOWN ||
+        bounds.status == CT_BOUNDS_FREE_RUNNING ||
+        bounds.status == CT_BOUNDS_SYNCHRONISED)
+        return bounds.earliest_ns + bounds.latest_ns + bounds.tai_offset_s;
+    return snapshot.wall_ns + snapshot.mono_ns + snapshot.wall_s +
+        snapshot.tai_offset_s + snapshot.age_ns;
 }
 
 int64_t use_control(void)
@@ -61,7 +100,8 @@ int64_t use_control(void)
     return ct_start(&config) + ct_stop() + ct_refresh() + ct_age_ns() +
         ct_status(&status) + (ct_status_text(text, sizeof(text)) != 0) +
         (ct_version() != 0) + (int)sizeof(ct_page) +
-        ct_read_slow(CT_WORD_WALL_MS);
+        ct_read_slow(CT_WORD_WALL_MS) + status.precise +
+        status.precise_error_ns;
 }
 """
 DECLARED = "#define CT_NO_INLINE\n" + USE
