@@ -197,13 +197,14 @@ CT_API int64_t ct_precise_slow(enum ct_precise which) __attribute__((cold));
 		const struct ct_segment *s = &ct_page.segment[seq & 1];        \
 		uint64_t span = __atomic_load_n(&s->span, __ATOMIC_ACQUIRE);   \
 		uint64_t cycles, mult;                                         \
-		int64_t base_ns;                                               \
+		int64_t base_ns, add_ns;                                       \
                                                                                \
 		/* Only then may the counter be read. */                       \
 		if (__builtin_expect(span != 0, 1)) {                          \
 			mult = __atomic_load_n(&s->mult, __ATOMIC_ACQUIRE);    \
 			base_ns =                                              \
 				__atomic_load_n(&s->mono_ns, __ATOMIC_ACQUIRE);\
+			add_ns = offset;                                       \
 			cycles = counter() -                                   \
 				 __atomic_load_n(&s->cycles, __ATOMIC_ACQUIRE);\
 			if (__builtin_expect(cycles < span && base_ns > 0 &&   \
@@ -212,7 +213,7 @@ CT_API int64_t ct_precise_slow(enum ct_precise which) __attribute__((cold));
 							     __ATOMIC_RELAXED) \
 							     == seq,           \
 				    1))                                        \
-				return base_ns + offset +                      \
+				return base_ns + add_ns +                      \
 				       (int64_t)(cycles * mult >> 32);         \
 		}                                                              \
 		return ct_precise_slow(which);                                 \

@@ -885,6 +885,9 @@ static void after_fork_in_child(void)
 	if (page_error() != 0) {
 		ct_page.lock = 0;
 		ct_page.holder = 0;
+		ct_page.step_lock = 0;
+		ct_page.segment_lock = 0;
+		ct_page.bounds_lock = 0;
 	}
 	__atomic_store_n(&ct_page.home, (int64_t)getpid(), __ATOMIC_RELAXED);
 }

@@ -22,9 +22,14 @@
 /* wall - mono, of a sample, beyond its bracket: somebody has set the clock. */
 #define OFFSET_STEP_NS INT64_C(500)
 #define OFFSET_MEMORY 16
+/* A look so many times wider than they usually are. */
+#define WIDE 4
 
 /* While there is no segment: how often to try for one. */
 #define RETRY_NS INT64_C(1000000)
+
+/* More than enough for a holder that was preempted. */
+#define LOCK_TRIES 100000
 
 /* As long as this after a reader had to renew one, the ticker does. */
 #define WANTED_NS NS_PER_SEC
@@ -50,8 +55,9 @@ static struct {
 	struct calibration calibration;
 	struct watch watch;
 	struct servo servo;
-	int64_t offset;		   /* wall - mono, in 1 / OFFSET_MEMORY ns */
-	int64_t offset_shown_ns;   /* as published */
+	int64_t offset_shown_ns;   /* wall - mono, as published ... */
+	int64_t offset;		   /* ... and more, in 1 / OFFSET_MEMORY ns */
+	uint64_t generation;	   /* of steps, before the last look */
 	uint64_t usual_width;	   /* of a look, in cycles */
 } precise;
 
@@ -122,23 +128,37 @@ static int64_t offset_of(const struct look *look)
  */
 static void follow_wall(const struct look *look)
 {
-	int64_t sample = offset_of(look) * OFFSET_MEMORY;
-	int64_t off = sample - precise.offset;
-	int64_t limit = (OFFSET_STEP_NS + in_ns(width(look))) * OFFSET_MEMORY;
+	int64_t sample_ns = offset_of(look) - precise.offset_shown_ns;
+	int64_t off_ns = sample_ns - precise.offset / OFFSET_MEMORY;
+	int64_t limit_ns = OFFSET_STEP_NS + in_ns(width(look));
 
-	if (off > limit || off < -limit) {
-		precise.offset = sample;
-		precise.offset_shown_ns = sample / OFFSET_MEMORY;
-		steps_look();
+	if (off_ns > limit_ns || off_ns < -limit_ns) {
+		precise.generation = steps_look();
+		/* As counted, which readers may have been told already; unless
+		 * it was too little to be counted. */
+		off_ns = precise.offset_shown_ns + sample_ns -
+			 steps_offset_ns();
+		precise.offset_shown_ns += sample_ns;
+		precise.offset = 0;
+		if (off_ns <= limit_ns && off_ns >= -limit_ns) {
+			precise.offset_shown_ns -= off_ns;
+			precise.offset = off_ns * OFFSET_MEMORY;
+		}
 		return;
 	}
-	precise.offset += off / OFFSET_MEMORY;
-	off = precise.offset - precise.offset_shown_ns * OFFSET_MEMORY;
+	/* Preempted half way, it tells nothing about nanoseconds. */
+	if (width(look) > WIDE * precise.usual_width)
+		return;
+
+	precise.offset += sample_ns - precise.offset / OFFSET_MEMORY;
 	/* Two at least, lest it should waver. */
-	if (off >= 2 * OFFSET_MEMORY)
+	if (precise.offset >= 2 * OFFSET_MEMORY) {
 		precise.offset_shown_ns += SEGMENT_OFFSET_SLEW_NS;
-	else if (off <= -2 * OFFSET_MEMORY)
+		precise.offset -= SEGMENT_OFFSET_SLEW_NS * OFFSET_MEMORY;
+	} else if (precise.offset <= -2 * OFFSET_MEMORY) {
 		precise.offset_shown_ns -= SEGMENT_OFFSET_SLEW_NS;
+		precise.offset += SEGMENT_OFFSET_SLEW_NS * OFFSET_MEMORY;
+	}
 }
 
 static void set_due(int64_t mono_ns)
@@ -149,7 +169,10 @@ static void set_due(int64_t mono_ns)
 /* Readers go live, beginning where the line is. */
 static void publish_none(int64_t mono_ns)
 {
-	struct segment none = { .wall_offset_ns = precise.offset_shown_ns };
+	struct segment none = {
+		.wall_offset_ns = precise.offset_shown_ns,
+		.generation = precise.generation,
+	};
 
 	segment_publish(&none);
 	set_due(mono_ns + RETRY_NS);
@@ -185,6 +208,8 @@ static void publish_next(uint64_t cycles, int64_t mono_ns)
 		.span = servo_cycles(&precise.servo, PRECISE_SEGMENT_NS),
 		.wall_offset_ns = precise.offset_shown_ns,
 		.jumps = off_ns > SLEW_MAX_NS,
+		.generation = precise.generation,
+		.ahead_ns = -off_ns,
 	};
 	i128 bend;
 
@@ -226,7 +251,7 @@ static bool calibrate(const struct look *look)
 	servo_init(&precise.servo, precise.servo.rate, &sample);
 	watch_begin(&precise.watch, &precise.cs, look->mono_ns);
 	/* At its largest, so as not to fall behind a live read. */
-	precise.offset = (look->wall_ns - look->mono_ns) * OFFSET_MEMORY;
+	precise.offset = 0;
 	precise.offset_shown_ns = look->wall_ns - look->mono_ns;
 	precise.calibrated = true;
 	return true;
@@ -243,6 +268,8 @@ static void advance(void)
 	if (ct_page.segment_begun == 0)
 		begin();
 
+	/* Before the look: a step counted later isn't in it. */
+	precise.generation = steps_generation();
 	look_at_clocks(&look);
 	if (!precise.calibrated) {
 		calibrate(&look);
@@ -294,40 +321,37 @@ static bool is_due(int64_t mono_ns)
 	return true;
 }
 
-/* What is not ahead of the wall clock, nor behind what the line has shown,
- * unless that was before the clock was set back. */
-static int64_t held(int64_t wall_ns, int64_t shown_ns)
+/* Mono, moved by the offset of a line that is there or was, so that it agrees with
+ * those who have read that; unless the clock has been set since. */
+static int64_t live_wall(const struct segment *s)
 {
-	return wall_ns < shown_ns && shown_ns - wall_ns < STEPS_MIN_NS
-		       ? shown_ns
-		       : wall_ns;
-}
+	int64_t shown_ns = s->mono_ns + s->wall_offset_ns;
+	int64_t before_ns, wall_ns, after_ns, off_ns;
 
-/*
- * Wall of a reader whom no segment covers. Mono, moved by the offset that the
- * line has, so that it agrees with those who read that; unless the clock has
- * been set since.
- */
-static int64_t live_wall(const struct segment *s, int64_t mono_ns)
-{
-	int64_t wall_ns = kernel_clock_ns(CLOCK_REALTIME);
-	int64_t after_ns, off_ns;
+	if (s->span == 0) {
+		wall_ns = kernel_clock_ns(CLOCK_REALTIME) + s->lead_ns;
+		/* Past all that was shown. A step forward looks so too. */
+		if (wall_ns >= shown_ns)
+			return wall_ns;
+	}
 
-	if (s->span == 0)
-		return held(wall_ns, s->mono_ns + s->wall_offset_ns);
-
+	before_ns = kernel_clock_ns(CLOCK_MONOTONIC);
+	wall_ns = kernel_clock_ns(CLOCK_REALTIME);
 	after_ns = kernel_clock_ns(CLOCK_MONOTONIC);
 	off_ns = outside(s->wall_offset_ns, wall_ns - after_ns,
-		wall_ns - mono_ns);
-	if (off_ns >= STEPS_MIN_NS || off_ns <= -STEPS_MIN_NS)
-		return wall_ns;
-	return segment_live_mono(s, after_ns) + s->wall_offset_ns;
+		wall_ns - before_ns);
+	off_ns = off_ns < 0 ? -off_ns : off_ns;
+	if (off_ns < STEPS_MIN_NS)
+		return segment_live_mono(s, after_ns) + s->wall_offset_ns;
+	/* Rule 5 of segment.h; with the offset that the next one will have. */
+	steps_look();
+	return segment_live_mono(s, after_ns) + steps_offset_ns();
 }
 
 static int64_t live(
 	enum ct_precise which, const struct segment *s, int64_t mono_ns)
 {
-	return which == CT_PRECISE_WALL ? live_wall(s, mono_ns)
+	return which == CT_PRECISE_WALL ? live_wall(s)
 					: segment_live_mono(s, mono_ns);
 }
 
@@ -352,8 +376,7 @@ int64_t precise_read(enum ct_precise which)
 						       : 0);
 		}
 
-		/* A live wall reader needs it only where a line was. */
-		if (is_enabled() || s.span != 0 || which == CT_PRECISE_MONO)
+		if (is_enabled() || which == CT_PRECISE_MONO)
 			mono_ns = kernel_clock_ns(CLOCK_MONOTONIC);
 		if (is_enabled() && !tried && is_due(mono_ns)) {
 			tried = true;
@@ -391,7 +414,7 @@ void precise_ride(int64_t mono_ns, int64_t tick_ns)
  * it is free in a moment. */
 static bool take_lock(void)
 {
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < LOCK_TRIES; i++) {
 		if (lock_try(&ct_page.segment_lock))
 			return true;
 		sched_yield();

@@ -62,12 +62,13 @@ static void account(const struct publisher *p, unsigned int events)
 }
 
 /* What goes with the words. */
-static void publish_moment(const struct handover_now *now, int64_t tai_offset_ns)
+static void publish_moment(const struct handover_now *now,
+	int64_t tai_offset_ns, uint64_t generation)
 {
 	struct moment moment = {
 		.wall_offset_ns = now->wall_ns - now->mono_ns,
 		.tai_offset_ns = tai_offset_ns,
-		.generation = steps_generation(),
+		.generation = generation,
 	};
 
 	moment_publish(&moment);
@@ -167,6 +168,7 @@ static void look_after(struct publisher *p,
 static void begin(struct publisher *p)
 {
 	restart_line(p);
+	steps_look();
 	look_at_offsets(p);
 	watch_begin(&p->watch, &p->cs, p->tk.mono_ns);
 	p->begun = true;
@@ -176,6 +178,7 @@ void publisher_publish(struct publisher *p, struct timekeeper_sample *sample)
 {
 	struct handover_view view;
 	struct handover_now now, kernel = { 0 };
+	uint64_t generation;
 	unsigned int events;
 
 	if (!p->begun)
@@ -187,10 +190,12 @@ void publisher_publish(struct publisher *p, struct timekeeper_sample *sample)
 		handover_look(&view);
 	}
 
+	/* Before the sample: a step counted later isn't in it. */
+	generation = steps_generation();
 	clocksource_sample(&p->cs, sample);
 	events = timekeeper_advance(&p->tk, sample);
 	if (events & TIMEKEEPER_STEPPED)
-		steps_look();
+		generation = steps_look();
 	if (events != 0 || sample->mono_ns >= p->offsets_due_ns)
 		look_at_offsets(p);
 
@@ -199,7 +204,7 @@ void publisher_publish(struct publisher *p, struct timekeeper_sample *sample)
 	kernel.tai_ns = sample->wall_ns + p->tai_offset_ns;
 	if (!handover_publish(&view, &now, &kernel, p->cs.lag_ns))
 		handover_refresh(&now);
-	publish_moment(&now, p->tai_offset_ns);
+	publish_moment(&now, p->tai_offset_ns, generation);
 	account(p, events);
 
 	if (p->phase == PUBLISHER_WAITING)

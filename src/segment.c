@@ -5,11 +5,11 @@
 #include "cpu.h"
 #include "kernel_clock.h"
 #include "latch.h"
+#include "steps.h"
 
 #define SHIFT 32
-#define HALF  (UINT64_C(1) << (SHIFT - 1))
 
-#define LIVE_TRIES 3
+#define LIVE_TRIES 8
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -21,10 +21,10 @@ uint64_t segment_counter(void)
 	return cpu_counter_ordered();
 }
 
-/* Nanoseconds of `cycles` on its slope; `round` in 2^-32 ns. */
-static int64_t rise(const struct segment *s, uint64_t cycles, uint64_t round)
+/* Nanoseconds of `cycles` on its slope. */
+static int64_t rise(const struct segment *s, uint64_t cycles)
 {
-	return (int64_t)(((u128)cycles * s->mult + round) >> SHIFT);
+	return (int64_t)(((u128)cycles * s->mult) >> SHIFT);
 }
 
 bool segment_covers(const struct segment *s, uint64_t cycles)
@@ -40,19 +40,36 @@ uint64_t segment_cycles(const struct segment *s, int64_t ns)
 
 int64_t segment_mono(const struct segment *s, uint64_t cycles)
 {
-	return s->mono_ns + rise(s, cycles - s->cycles, 0);
+	return s->mono_ns + rise(s, cycles - s->cycles);
 }
 
 int64_t segment_end(const struct segment *s, uint64_t cycles)
 {
 	return segment_covers(s, cycles) ? segment_mono(s, cycles)
-					 : s->mono_ns + rise(s, s->span, 0);
+					 : s->mono_ns + rise(s, s->span);
+}
+
+/* Not before the end of the line, unless that is so far ahead that it must be
+ * of another time namespace, entered by a fork. */
+static int64_t not_before(int64_t end_ns, int64_t ns)
+{
+	return end_ns > ns && end_ns - ns < NS_PER_SEC ? end_ns : ns;
 }
 
 int64_t segment_live_mono(const struct segment *s, int64_t mono_ns)
 {
-	return larger(mono_ns + s->lead_ns, s->mono_ns + rise(s, s->span, 0));
+	return not_before(
+		s->mono_ns + rise(s, s->span), mono_ns + s->lead_ns);
 }
+
+/*
+ * A forked child, whose page is wiped, must not fall behind what it has read
+ * before. Relaxed: written by who holds the lock.
+ */
+static struct {
+	int64_t lead_ns;
+	int64_t mono_ns;
+} inherited;
 
 static void load(uint64_t number, struct segment *s)
 {
@@ -62,9 +79,23 @@ static void load(uint64_t number, struct segment *s)
 	s->mult = latch_load(&copy->mult);
 	s->span = latch_load(&copy->span);
 	s->mono_ns = latch_load(&copy->mono_ns);
+	/* After mono_ns: it is decided first. */
 	s->wall_offset_ns = latch_load(&copy->wall_offset_ns);
 	s->lead_ns = latch_load(&copy->lead_ns);
-	s->jumps = latch_load(&copy->jumps) != 0;
+	s->generation = latch_load(&copy->generation);
+	s->jumps = (s->generation & 1) != 0;
+	if (number != 0)
+		return;
+	s->lead_ns = __atomic_load_n(&inherited.lead_ns, __ATOMIC_RELAXED);
+	s->mono_ns = __atomic_load_n(&inherited.mono_ns, __ATOMIC_RELAXED);
+}
+
+static void bequeath(const struct segment *next, int64_t mono_ns)
+{
+	__atomic_store_n(&inherited.lead_ns, larger(next->ahead_ns, 0),
+		__ATOMIC_RELAXED);
+	__atomic_store_n(&inherited.mono_ns, next->span == 0 ? mono_ns : 0,
+		__ATOMIC_RELAXED);
 }
 
 /* Never used before, hence not mistaken for another by a late helper. */
@@ -73,18 +104,30 @@ static int64_t mark(uint64_t number)
 	return -(int64_t)number;
 }
 
-/* CLOCK_MONOTONIC, at *cycles: the middle of the narrowest bracket of a few,
- * since an interrupt in between would show as an error of the whole segment. */
+/* Likewise, and no difference between two clocks. */
+static int64_t offset_mark(uint64_t number)
+{
+	return INT64_MIN + (int64_t)number;
+}
+
+/*
+ * CLOCK_MONOTONIC, at *cycles: the middle of the narrowest bracket of a few, since
+ * an interrupt in between would show as an error of the whole segment. Two that
+ * are about equally wide weren't interrupted.
+ */
 static int64_t live_mono(uint64_t *cycles)
 {
 	uint64_t best = UINT64_MAX;
 	int64_t best_ns = 0;
+	bool alike = false;
 
-	for (int i = 0; i < LIVE_TRIES; i++) {
+	for (int i = 0; i < LIVE_TRIES && !alike; i++) {
 		uint64_t before = segment_counter();
 		int64_t ns = kernel_clock_ns(CLOCK_MONOTONIC);
 		uint64_t width = segment_counter() - before;
 
+		alike = i > 0 && width - width / 4 < best &&
+			best - best / 4 < width;
 		if (width >= best)
 			continue;
 		best = width;
@@ -106,13 +149,26 @@ static int64_t start(const struct segment *old, const struct segment *next,
 	} else {
 		first = *cycles = segment_counter();
 		if (segment_covers(old, first) && !next->jumps)
-			/* Rounded, not down: or each would lose half a
-			 * nanosecond. */
-			return old->mono_ns +
-			       rise(old, first - old->cycles, HALF);
+			return segment_mono(old, first);
 		live_ns = live_mono(cycles);
 	}
-	return larger(live_ns + old->lead_ns, segment_end(old, first));
+	return not_before(segment_end(old, first), live_ns + old->lead_ns);
+}
+
+/* Rule 5. */
+static int64_t decide_offset(uint64_t number, struct ct_segment *copy)
+{
+	int64_t offset_ns = offset_mark(number);
+	int64_t chosen_ns = latch_load(&copy->proposed_ns);
+
+	if (latch_load(&copy->generation) / 2 != steps_generation() &&
+		steps_offset_ns() != STEPS_UNKNOWN)
+		chosen_ns = steps_offset_ns();
+	/* Release: before mono_ns. If somebody was first, his. */
+	if (__atomic_compare_exchange_n(&copy->wall_offset_ns, &offset_ns,
+		    chosen_ns, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return chosen_ns;
+	return offset_ns;
 }
 
 /* Find a start for `next`, which is undecided, and swap it in. */
@@ -127,12 +183,15 @@ static void decide(uint64_t number, const struct segment *next)
 	/* The other copy; it isn't overwritten before this is decided, and
 	 * then the swap fails. */
 	load(number - 1, &old);
+	falls_ns = old.wall_offset_ns - decide_offset(number, copy);
 	ns = start(&old, next, &cycles);
-	falls_ns = old.wall_offset_ns - next->wall_offset_ns;
 	if (falls_ns > 0 && falls_ns <= SEGMENT_OFFSET_SLEW_NS)
 		ns += falls_ns;
+	/* One that is over by now ends there. */
 	if (next->span != 0)
-		ns -= rise(next, cycles - next->cycles, 0);
+		ns -= rise(next, segment_covers(next, cycles)
+					 ? cycles - next->cycles
+					 : next->span);
 
 	/* Release: who reads the counter on the strength of it reads it later
 	 * than we did. Pairs with load(). */
@@ -180,9 +239,10 @@ void segment_publish(const struct segment *next)
 	latch_store(&copy->cycles, next->cycles);
 	latch_store(&copy->mult, next->mult);
 	latch_store(&copy->span, next->span);
-	latch_store(&copy->wall_offset_ns, next->wall_offset_ns);
+	latch_store(&copy->proposed_ns, next->wall_offset_ns);
+	latch_store(&copy->generation, next->generation * 2 + next->jumps);
+	latch_store(&copy->wall_offset_ns, offset_mark(number));
 	latch_store(&copy->lead_ns, next->lead_ns);
-	latch_store(&copy->jumps, (uint64_t)next->jumps);
 	latch_store(&copy->mono_ns, mark(number));
 	/*
 	 * Seq_cst, a locked swap: it must show before we read the counter to
@@ -193,4 +253,5 @@ void segment_publish(const struct segment *next)
 	__atomic_exchange_n(&ct_page.segment_seq, number, __ATOMIC_SEQ_CST);
 
 	segment_current(&decided);
+	bequeath(next, decided.mono_ns);
 }

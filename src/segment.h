@@ -15,6 +15,9 @@
  *     predecessor's end.
  *  4. A reader without a valid segment reads CLOCK_MONOTONIC, and then looks
  *     whether the latch has moved.
+ *  5. One who finds that the wall clock was set counts that (steps.h), before
+ *     that look. Who decides takes the successor's wall offset only if nothing
+ *     was counted since it was measured.
  *
  * tests/models/segment.pml explores these exhaustively.
  */
@@ -36,6 +39,10 @@ struct segment {
 	int64_t lead_ns; /* line - CLOCK_MONOTONIC, about its end */
 	bool jumps;	 /* not from the predecessor's line, if that is behind
 			  * CLOCK_MONOTONIC */
+
+	/* Only to be published. */
+	uint64_t generation; /* of steps, before wall_offset_ns was measured */
+	int64_t ahead_ns;    /* of CLOCK_MONOTONIC, at its most */
 };
 
 /* A wall offset that fell by no more than this is made good by mono, so that

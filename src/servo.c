@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "servo.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define SHIFT 32
@@ -11,6 +12,8 @@
 #define DRIFT_SHIFT 19
 /* adjtimex(2) changes the kernel's slope by 10 % and 500 ppm at most. */
 #define RATE_MAX_SHIFT 3
+/* A sample so many times less certain than they usually are is wide. */
+#define WIDE 4
 /* Too short to measure a slope by. */
 #define SLOPE_MIN_NS INT64_C(200000)
 
@@ -38,6 +41,7 @@ void servo_init(struct servo *servo, uint64_t rate,
 	servo->cycles = first->cycles;
 	servo->point = (i128)first->mono_ns << SHIFT;
 	servo->samples = 1;
+	servo->error_ns = first->error_ns;
 }
 
 /* Samples that are further apart tell more about the slope, each. */
@@ -47,7 +51,7 @@ static int memory(int64_t elapsed_ns)
 		return 31;
 	if (elapsed_ns < 32000000)
 		return 8;
-	return 3;
+	return 2;
 }
 
 static void bend(struct servo *servo, i128 by, uint64_t over_cycles)
@@ -76,13 +80,28 @@ static void follow(struct servo *servo, const struct servo_sample *sample,
 		bend(servo, miss * 6 / (n * (n + 1)), cycles);
 }
 
+/* Is this one much wider than they usually are, so that it tells nothing about
+ * so short a time? Its thread was preempted. */
+static bool is_wide(struct servo *servo, int64_t error_ns, int64_t elapsed_ns)
+{
+	bool wide = servo->samples > 1 && error_ns > WIDE * servo->error_ns &&
+		    error_ns > elapsed_ns >> DRIFT_SHIFT;
+
+	/* It grows by a 64th, to follow a clock that has become slower. */
+	servo->error_ns += servo->error_ns / 64 + 1;
+	if (servo->samples == 1 || error_ns < servo->error_ns)
+		servo->error_ns = error_ns;
+	return wide;
+}
+
 enum servo_event servo_advance(
 	struct servo *servo, const struct servo_sample *sample)
 {
+	i128 error = (i128)sample->error_ns << SHIFT;
 	i128 elapsed = (i128)(sample->cycles - servo->cycles) * servo->rate;
 	i128 miss = ((i128)sample->mono_ns << SHIFT) -
 		    predict(servo, sample->cycles);
-	i128 jump = ((i128)SERVO_JUMP_NS << SHIFT) + elapsed / 8;
+	i128 jump = ((i128)SERVO_JUMP_NS << SHIFT) + elapsed / 4 + error;
 	int64_t elapsed_ns, miss_ns, limit_ns;
 
 	/* Also where it ran backwards: then centuries seem to have passed. */
@@ -91,12 +110,21 @@ enum servo_event servo_advance(
 		servo->point = (i128)sample->mono_ns << SHIFT;
 		servo->cycles = sample->cycles;
 		servo->samples = 1;
+		servo->error_ns = sample->error_ns;
 		return SERVO_JUMPED;
 	}
 
 	elapsed_ns = (int64_t)(elapsed >> SHIFT);
 	miss_ns = (int64_t)(miss >> SHIFT);
 	limit_ns = NOISE_NS + sample->error_ns + (elapsed_ns >> DRIFT_SHIFT);
+	if (is_wide(servo, sample->error_ns, elapsed_ns)) {
+		if (magnitude(miss_ns) <= limit_ns)
+			return SERVO_TRACKS;
+		/* By this much it is off for certain. */
+		miss -= miss > 0 ? error : -error;
+		miss_ns = (int64_t)(miss >> SHIFT);
+	}
+
 	servo->misses += (magnitude(miss_ns) * 16 - servo->misses) / 16;
 	if (servo->samples > 1 && magnitude(miss_ns) > limit_ns) {
 		servo->samples = 2;

@@ -27,6 +27,7 @@ struct servo {
 	uint64_t cycles;  /* at these ... */
 	i128 point;	  /* ... the kernel's mono is this, in 2^-32 ns */
 	int samples;	  /* in its memory */
+	int64_t error_ns; /* of a sample, as it usually is */
 	int64_t misses;	  /* by how much it is off, a mean of late: 1/16 ns */
 };
 
@@ -36,7 +37,7 @@ enum servo_event {
 	SERVO_JUMPED, /* counter and clock have parted */
 };
 
-/* Further off than this, and an eighth of the time passed: no slope. */
+/* Further off than this, and a quarter of the time passed: no slope. */
 #define SERVO_JUMP_NS INT64_C(100000)
 
 void servo_init(struct servo *servo, uint64_t rate,

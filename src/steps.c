@@ -10,7 +10,7 @@
 #include "kernel_clock.h"
 #include "lock.h"
 
-#define LOOK_TRIES 4
+#define LOOK_TRIES 64
 /* Narrow enough to look no further: two clock reads where they're slow. */
 #define LOOK_NARROW_NS INT64_C(4000)
 
@@ -19,16 +19,20 @@
  * [l] under ct_page.step_lock
  */
 static struct {
-	int64_t offset_ns;   /* [a] as counted last; 0: not looked at yet */
+	int64_t offset_ns;   /* [a] as counted last; STEPS_UNKNOWN: not looked at yet */
+	int64_t error_ns;    /* [a] of that */
 	uint64_t generation; /* [a] steps since, plus 1 */
 
 	void (*fn)(int64_t delta_ns, void *arg); /* [l] */
 	void *arg;				 /* [l] */
 	int64_t told_offset_ns;			 /* [l] up to there fn knows */
 	uint64_t told_generation;		 /* [a], written under [l] */
-} steps = { .generation = 1, .told_generation = 1 };
+} steps = { .offset_ns = STEPS_UNKNOWN, .generation = 1, .told_generation = 1 };
 
-/* Between these, wall - mono; the narrowest of a few looks. */
+/*
+ * Between these, wall - mono; the narrowest of a few looks. Two that are about
+ * equally wide say that the clocks are slow, not that we were preempted.
+ */
 static void look(int64_t *lo_ns, int64_t *hi_ns)
 {
 	int64_t best_ns = INT64_MAX;
@@ -37,19 +41,24 @@ static void look(int64_t *lo_ns, int64_t *hi_ns)
 		int64_t before_ns = kernel_clock_ns(CLOCK_MONOTONIC);
 		int64_t wall_ns = kernel_clock_ns(CLOCK_REALTIME);
 		int64_t after_ns = kernel_clock_ns(CLOCK_MONOTONIC);
+		int64_t width_ns = after_ns - before_ns;
+		bool slow = i > 0 && width_ns < best_ns + best_ns / 8 &&
+			    best_ns < width_ns + width_ns / 8;
 
-		if (after_ns - before_ns >= best_ns)
-			continue;
-		best_ns = after_ns - before_ns;
-		*lo_ns = wall_ns - after_ns;
-		*hi_ns = wall_ns - before_ns;
+		if (width_ns < best_ns) {
+			best_ns = width_ns;
+			*lo_ns = wall_ns - after_ns;
+			*hi_ns = wall_ns - before_ns;
+		}
+		if (slow)
+			break;
 	}
 }
 
 uint64_t steps_generation(void)
 {
-	/* Relaxed: whole in itself. */
-	return __atomic_load_n(&steps.generation, __ATOMIC_RELAXED);
+	/* Acquire: pairs with steps_look(). */
+	return __atomic_load_n(&steps.generation, __ATOMIC_ACQUIRE);
 }
 
 int64_t steps_offset_ns(void)
@@ -62,22 +71,27 @@ uint64_t steps_look(void)
 	/* Acquire: the clocks are read after it, so that one who looked before
 	 * somebody else's count finds that and doesn't count it back. */
 	int64_t seen_ns = __atomic_load_n(&steps.offset_ns, __ATOMIC_ACQUIRE);
-	int64_t lo_ns = 0, hi_ns = 0, off_ns;
+	int64_t lo_ns = 0, hi_ns = 0, off_ns, limit_ns;
 
 	for (;;) {
 		look(&lo_ns, &hi_ns);
-		off_ns = outside(seen_ns, lo_ns, hi_ns);
-		if (seen_ns != 0 && off_ns < STEPS_MIN_NS &&
-			off_ns > -STEPS_MIN_NS)
+		off_ns = seen_ns == STEPS_UNKNOWN ? 0 : outside(seen_ns, lo_ns, hi_ns);
+		limit_ns = STEPS_MIN_NS +
+			   __atomic_load_n(&steps.error_ns, __ATOMIC_RELAXED);
+		if (seen_ns != STEPS_UNKNOWN && off_ns < limit_ns && off_ns > -limit_ns)
 			break;
 		/* Acq_rel: as the load. */
 		if (!__atomic_compare_exchange_n(&steps.offset_ns, &seen_ns,
 			    lo_ns + (hi_ns - lo_ns) / 2, false,
 			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			continue;
-		if (seen_ns != 0)
+		__atomic_store_n(&steps.error_ns, (hi_ns - lo_ns) / 2,
+			__ATOMIC_RELAXED);
+		/* Acq_rel: who finds it counted finds the clock set. Pairs with
+		 * steps_generation(). */
+		if (seen_ns != STEPS_UNKNOWN)
 			__atomic_fetch_add(
-				&steps.generation, 1, __ATOMIC_RELAXED);
+				&steps.generation, 1, __ATOMIC_ACQ_REL);
 		break;
 	}
 	return steps_generation();

@@ -19,8 +19,9 @@ uint64_t steps_look(void);
 /* As it was counted last, without a look. */
 uint64_t steps_generation(void);
 
-/* wall - mono, when that was found. */
+/* wall - mono, when that was found; STEPS_UNKNOWN: not yet. */
 int64_t steps_offset_ns(void);
+#define STEPS_UNKNOWN INT64_MIN
 
 /* Another copy of the library may have counted further in this page. */
 void steps_raise(uint64_t generation);

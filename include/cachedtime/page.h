@@ -57,10 +57,11 @@ struct ct_segment {
 	uint64_t span;		/* cycles; beyond it, and if 0: ask. So short
 				 * that span * mult fits into 64 bits */
 	int64_t mono_ns;	/* at `cycles`; zero or less: ask */
-	int64_t wall_offset_ns; /* wall - mono */
+	int64_t wall_offset_ns; /* wall - mono; only after mono_ns */
 	int64_t lead_ns;	/* [p] line - CLOCK_MONOTONIC */
-	uint64_t jumps;		/* [p] 1: begins anew on CLOCK_MONOTONIC */
-	uint64_t reserved;
+	int64_t proposed_ns;	/* [p] wall - mono, unless the clock was set */
+	uint64_t generation;	/* [p] when that was so, times 2; and 1 if it
+				 * begins anew on CLOCK_MONOTONIC */
 };
 
 /* What belongs together with a publication's mono. */

@@ -25,6 +25,7 @@ int main(void)
 #include <cachedtime.h>
 
 #include "segment.h"
+#include "steps.h"
 
 #define SEC INT64_C(1000000000)
 #define TRAP_FLAG 0x100
@@ -84,9 +85,10 @@ static uint64_t fill_in_next(int64_t wall_offset_ns)
 	copy->cycles = next.cycles;
 	copy->mult = next.mult;
 	copy->span = next.span;
-	copy->wall_offset_ns = next.wall_offset_ns;
+	copy->proposed_ns = next.wall_offset_ns;
+	copy->generation = 2 * steps_generation();
+	copy->wall_offset_ns = INT64_MIN + (int64_t)number;
 	copy->lead_ns = 0;
-	copy->jumps = 0;
 	copy->mono_ns = -(int64_t)number;
 	return number;
 }
@@ -144,9 +146,17 @@ static void undecided(void)
 		__ATOMIC_SEQ_CST);
 }
 
+/* Nobody has read meanwhile, so the next writer must. */
+static void undecided_and_succeeded(void)
+{
+	undecided();
+	publish(offset_ns);
+}
+
 static void (*const disturbances[])(void) = { let_time_pass, one_published,
 	two_published, offset_falls, run_out, run_out_and_renewed,
-	half_published, one_and_a_half_published, undecided };
+	half_published, one_and_a_half_published, undecided,
+	undecided_and_succeeded };
 
 #define DISTURBANCES ((int)(sizeof(disturbances) / sizeof(disturbances[0])))
 
