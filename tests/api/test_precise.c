@@ -342,6 +342,54 @@ START_TEST(forked_child_of_a_stopped_process)
 }
 END_TEST
 
+/* Whatever another thread was doing to the line. */
+static bool forking_is_over;
+
+static void *renew_on(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&forking_is_over, __ATOMIC_RELAXED))
+		ct_precise_slow(CT_PRECISE_WALL);
+	return NULL;
+}
+
+static void read_and_exit(void)
+{
+	int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + DEADLINE_NS;
+	struct ct_status told = { .size = sizeof(told) };
+
+	do {
+		if (!right_for(US, OFF_NS) || ct_status(&told) != 0)
+			_exit(1);
+	} while (told.precise == 0 && counter_can_be_had &&
+		clock_ns(CLOCK_MONOTONIC) < until_ns);
+	_exit(!right_for(5 * MS, OFF_NS));
+}
+
+START_TEST(forked_amid_renewals)
+{
+	pthread_t threads[2];
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(start_mode(CT_MODE_MANUAL, 0), 0);
+	for (int i = 0; i < COUNT(threads); i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, renew_on,
+					 NULL), 0);
+	for (int i = 0; i < 50; i++) {
+		sleep_ns(i * 50 * US);
+		pid = fork();
+		if (pid == 0)
+			read_and_exit();
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_int_eq(status, 0);
+	}
+	__atomic_store_n(&forking_is_over, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < COUNT(threads); i++)
+		pthread_join(threads[i], NULL);
+}
+END_TEST
+
 __attribute__((noinline)) static void vfork_and_read(void)
 {
 	pid_t pid = vfork();
@@ -587,6 +635,7 @@ int main(void)
 		forked_child_before_the_rate_is_known, 1);
 	add(suite, "fork: of a forked child", forked_childs_child, 1);
 	add(suite, "fork: stopped", forked_child_of_a_stopped_process, 1);
+	add(suite, "fork: amid renewals", forked_amid_renewals, 1);
 	add(suite, "vfork", vforked_child, 1);
 
 	add(suite, "handler: first read", first_read_in_a_handler, 1);

@@ -21,7 +21,8 @@ __extension__ typedef unsigned __int128 u128;
 
 static struct {
 	int64_t raw_ns;	    /* CLOCK_MONOTONIC_RAW: the true time */
-	int64_t read_ns;    /* what a read of a clock takes */
+	int64_t read_ns;    /* what a read of a clock takes ... */
+	int64_t jitter_ns;  /* ... and any half of it, up to this much longer */
 	int slow_spends;    /* of these half reads: longer by slow_ns */
 	int64_t slow_ns;
 	int preempt_per_mille; /* of the reads, for up to 3 ms */
@@ -103,6 +104,9 @@ static inline void sim_spend(int64_t ns)
 		sim.slow_spends--;
 		ns += sim.slow_ns;
 	}
+	if (sim.jitter_ns > 0)
+		ns += (int64_t)(random_next(&sim.random) %
+				(uint64_t)(sim.jitter_ns + 1));
 	if (sim.preempt_per_mille > 0 &&
 		(int)(random_next(&sim.random) % 1000) < sim.preempt_per_mille)
 		ns += (int64_t)(random_next(&sim.random) % (3 * MS));
