@@ -35,6 +35,7 @@
 #define TIME 3
 #endif
 #define READS 2
+/* The clocks go from here to LAST, and stay there. */
 #define FIRST 10
 #define LAST (FIRST + TIME)
 #define SPAN 2
@@ -70,7 +71,8 @@ byte reads;
 #define MARK(number) (-(number))
 #endif
 
-/* Who holds the lock decides what he published before he lets it go. */
+/* Who holds the lock lets it go when what he published is decided; by a helper
+ * here, since who decides first is all that matters. */
 #ifdef UNDECIDED
 #define IS_FREE (!locked)
 #else
