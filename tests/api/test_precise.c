@@ -538,7 +538,7 @@ END_TEST
  * want to wait. What was started or stopped meanwhile comes into force all the
  * same.
  */
-#define HELD_UP_NS (50 * MS)
+#define HELD_UP_NS (10 * MS)
 
 static bool is_held_up;
 

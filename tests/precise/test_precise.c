@@ -565,7 +565,7 @@ START_TEST(busy)
 	show_errors(what);
 	ck_assert(counts());
 	ck_assert_uint_eq(steps_counted(), 0);
-	ck_assert_int_le(error_at(per_mille[_i] > 50 ? 9900 : 9990), RIGHT_NS);
+	ck_assert_int_le(error_at(per_mille[_i] > 10 ? 9900 : 9990), RIGHT_NS);
 	sim.preempt_per_mille = 0;
 	read_for(SEC, 10 * US, 5 * MS);
 	forget_errors();
