@@ -64,7 +64,7 @@ int64_t segment_live_mono(const struct segment *s, int64_t mono_ns)
 
 /*
  * A forked child, whose page is wiped, must not fall behind what it has read
- * before. Relaxed: written by who holds the lock.
+ * before. Written by who holds the lock.
  */
 static struct {
 	int64_t lead_ns;
@@ -86,8 +86,9 @@ static void load(uint64_t number, struct segment *s)
 	s->jumps = (s->generation & 1) != 0;
 	if (number != 0)
 		return;
-	s->lead_ns = __atomic_load_n(&inherited.lead_ns, __ATOMIC_RELAXED);
-	s->mono_ns = __atomic_load_n(&inherited.mono_ns, __ATOMIC_RELAXED);
+	/* Acquire: before the next look at the latch, as latch_load(). */
+	s->lead_ns = __atomic_load_n(&inherited.lead_ns, __ATOMIC_ACQUIRE);
+	s->mono_ns = __atomic_load_n(&inherited.mono_ns, __ATOMIC_ACQUIRE);
 }
 
 static void bequeath(const struct segment *next, int64_t mono_ns)
@@ -183,7 +184,9 @@ static void decide(uint64_t number, const struct segment *next)
 	/* The other copy; it isn't overwritten before this is decided, and
 	 * then the swap fails. */
 	load(number - 1, &old);
-	falls_ns = old.wall_offset_ns - decide_offset(number, copy);
+	/* Unsigned: a late helper may find a mark in either. */
+	falls_ns = (int64_t)((uint64_t)old.wall_offset_ns -
+			     (uint64_t)decide_offset(number, copy));
 	ns = start(&old, next, &cycles);
 	if (falls_ns > 0 && falls_ns <= SEGMENT_OFFSET_SLEW_NS)
 		ns += falls_ns;

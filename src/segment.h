@@ -19,7 +19,7 @@
  *     that look. Who decides takes the successor's wall offset only if nothing
  *     was counted since it was measured.
  *
- * tests/models/segment.pml explores these exhaustively.
+ * tests/models/segment.pml explores the first four exhaustively.
  */
 #ifndef SEGMENT_H
 #define SEGMENT_H
