@@ -650,6 +650,32 @@ START_TEST(counted_by_precise_readers)
 }
 END_TEST
 
+/* Readers without a segment follow as well: it has run out and can't be
+ * renewed, or the counter has been taken away. */
+START_TEST(precise_without_a_segment)
+{
+	int64_t deadline_ns;
+
+	ck_assert_int_eq(start_mode(CT_MODE_MANUAL, 0), 0);
+	deadline_ns = clock_ns(CLOCK_MONOTONIC) + SEC / 5;
+	while (clock_ns(CLOCK_MONOTONIC) < deadline_ns)
+		ct_precise_ns();
+	if (_i == 0)
+		__atomic_exchange_n(&ct_page.segment_lock, 1, __ATOMIC_ACQUIRE);
+	else
+		ck_assert_int_eq(ct_stop(), 0);
+	sleep_ns(5 * MS);
+	for (int i = 0; i < COUNT(steps_ns) - 2; i++) {
+		assert_about(ct_precise_ns(), turned_wall_ns(), OFF_NS);
+		set_clock(steps_ns[i]);
+		assert_about(ct_precise_ns(), turned_wall_ns(), OFF_NS);
+		assert_about(ct_precise_ordered_ns(), turned_wall_ns(), OFF_NS);
+		ck_assert_uint_eq(ct_generation(), (uint64_t)i + 2);
+	}
+	__atomic_store_n(&ct_page.segment_lock, 0, __ATOMIC_RELEASE);
+}
+END_TEST
+
 /* What may be called from within, and what may not. */
 static int within_calls;
 
@@ -720,6 +746,7 @@ int main(void)
 	add(suite, "counted: by many", counted_by_many, 2);
 	add(suite, "counted: by precise readers", counted_by_precise_readers,
 		1);
+	add(suite, "precise without a segment", precise_without_a_segment, 2);
 	add(suite, "fork", forked, PARKED);
 	add(suite, "fork: unseen", forked_unseen, PARKED);
 	add(suite, "fork: manual", forked_while_manual, 1);

@@ -118,6 +118,26 @@ static void slew_until_read(
 	}
 }
 
+/* The line follows: when the slewing is over they meet again. */
+static void assert_meets_again(void)
+{
+	int64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + 10 * SEC;
+	int64_t before_ns, ns, after_ns;
+	int met = 0;
+
+	slew(0);
+	while (met < 1000 && clock_ns(CLOCK_MONOTONIC) < deadline_ns) {
+		before_ns = slewed_mono();
+		ns = ct_precise_mono_ordered_ns();
+		after_ns = slewed_mono();
+		if (ns >= before_ns - US && ns <= after_ns + US)
+			met++;
+		else
+			met = 0;
+	}
+	ck_assert_int_eq(met, 1000);
+}
+
 static void run(int i, int readers, void *(*pass)(void *))
 {
 	int64_t ppm = slopes_ppm[i % SLOPES];
@@ -137,6 +157,7 @@ static void run(int i, int readers, void *(*pass)(void *))
 	ck_assert_uint_ge(segments() - first, 10);
 	/* It wasn't dropped. */
 	ck_assert(wait_for_counter());
+	assert_meets_again();
 }
 
 START_TEST(in_turns)
